@@ -1,0 +1,27 @@
+# Everything that is taken from the machine, in one place. Nothing is ever downloaded.
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(fmt CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(ZLIB REQUIRED)
+
+# fmt and spdlog, both header-only, spdlog over the same fmt. The package's own target
+# spdlog::spdlog_header_only is not used, because on Debian and Ubuntu it brings the shared libfmt.
+get_target_property(spdlog_include spdlog::spdlog_header_only INTERFACE_INCLUDE_DIRECTORIES)
+add_library(keel_logging INTERFACE)
+target_link_libraries(keel_logging INTERFACE fmt::fmt-header-only)
+target_include_directories(keel_logging SYSTEM INTERFACE ${spdlog_include})
+target_compile_definitions(keel_logging INTERFACE SPDLOG_FMT_EXTERNAL)
+
+if(BUILD_TESTING)
+  find_package(GTest CONFIG REQUIRED)
+  find_package(Python3 COMPONENTS Interpreter REQUIRED)
+  include(GoogleTest)
+endif()
+
+if(KEEL_BUILD_BENCHMARKS)
+  find_package(benchmark CONFIG REQUIRED)
+endif()

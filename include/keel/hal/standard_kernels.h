@@ -1,0 +1,28 @@
+// The kernels that Keel brings for every device that runs kernels: for its demo, its benchmarks
+// and its conformance suite. Device::StandardKernels() says where they are.
+//
+// Arguments in order; n counts elements. A launch of any grid and block covers all n (each kernel
+// strides over the grid), so one launch with a small grid is correct, if not fast.
+#pragma once
+
+#include <string_view>
+
+namespace keel::hal::kernels {
+
+// (out u32*, u32 value, u64 n): out[i] = value
+inline constexpr std::string_view kFill = "keel_fill";
+// (in f32* a, in f32* b, out f32* c, u64 n): c[i] = a[i] + b[i]
+inline constexpr std::string_view kAdd = "keel_add";
+// (in f32* x, inout f32* y, f32 a, u64 n): y[i] += a * x[i]
+inline constexpr std::string_view kAxpy = "keel_axpy";
+// (in u32* x, inout u64* total, u64 n): *total += the sum of x[i]
+inline constexpr std::string_view kReduce = "keel_reduce";
+// (in u8* a, in u8* b, inout u64* differing, u64 n): *differing += how many bytes differ
+inline constexpr std::string_view kCompare = "keel_compare";
+// (inout u64* flag, u64 value, u64 limit_us): waits until *flag == value or the time is up; used
+// to keep a stream busy for a bounded time. The flag may be pinned host memory.
+inline constexpr std::string_view kSpin = "keel_spin";
+// (in u64* table, u64 n): n rows of (destination, source, bytes); copies each row
+inline constexpr std::string_view kCopyTable = "keel_copy_table";
+
+}  // namespace keel::hal::kernels

@@ -1,0 +1,15 @@
+// The list of drivers that the library brings, in the order in which a default is looked for.
+
+#include "hal/builtin_drivers.h"
+
+#include "drivers/sim/sim_driver.h"
+
+namespace keel::hal {
+
+std::vector<std::unique_ptr<Driver>> BuiltinDrivers() {
+  std::vector<std::unique_ptr<Driver>> drivers;
+  drivers.push_back(sim::CreateBuiltinSimDriver());
+  return drivers;
+}
+
+}  // namespace keel::hal

@@ -1,0 +1,21 @@
+// Running commands: the simulated device's execution unit. Called on a stream's own thread.
+//
+// An error is a fault: it says what was done at which address, and the device is lost by it.
+#pragma once
+
+#include "drivers/sim/program.h"
+#include "keel/base/status.h"
+
+namespace keel::sim {
+
+class SimStream;
+
+Status RunCommand(const StoredCommand& command, SimStream& stream);
+// All nodes, each after its dependencies; with random delays also in a random order among those
+// that are allowed.
+Status RunProgram(const Program& program, SimStream& stream);
+
+// Whether the calling thread is running a HostCall of a simulated device.
+bool InHostCall();
+
+}  // namespace keel::sim

@@ -1,0 +1,127 @@
+#include "keel/hal/primitive.h"
+
+namespace keel::hal {
+
+std::string_view PrimitiveName(Primitive primitive) {
+  switch (primitive) {
+    case Primitive::kGetMemoryInfo:
+      return "GetMemoryInfo";
+    case Primitive::kAllocatePlain:
+      return "AllocatePlain";
+    case Primitive::kFreePlain:
+      return "FreePlain";
+    case Primitive::kCreateMemory:
+      return "CreateMemory";
+    case Primitive::kReleaseMemory:
+      return "ReleaseMemory";
+    case Primitive::kExportMemory:
+      return "ExportMemory";
+    case Primitive::kImportMemory:
+      return "ImportMemory";
+    case Primitive::kReserveAddress:
+      return "ReserveAddress";
+    case Primitive::kFreeAddress:
+      return "FreeAddress";
+    case Primitive::kMap:
+      return "Map";
+    case Primitive::kUnmap:
+      return "Unmap";
+    case Primitive::kSetAccess:
+      return "SetAccess";
+    case Primitive::kGetAccess:
+      return "GetAccess";
+    case Primitive::kAllocateHost:
+      return "AllocateHost";
+    case Primitive::kFreeHost:
+      return "FreeHost";
+    case Primitive::kRegisterHost:
+      return "RegisterHost";
+    case Primitive::kUnregisterHost:
+      return "UnregisterHost";
+    case Primitive::kGetHostAddress:
+      return "GetHostAddress";
+    case Primitive::kCanAccessPeer:
+      return "CanAccessPeer";
+    case Primitive::kEnablePeerAccess:
+      return "EnablePeerAccess";
+    case Primitive::kDisablePeerAccess:
+      return "DisablePeerAccess";
+    case Primitive::kCreateStream:
+      return "CreateStream";
+    case Primitive::kDestroyStream:
+      return "DestroyStream";
+    case Primitive::kGetDefaultStream:
+      return "GetDefaultStream";
+    case Primitive::kBorrowStream:
+      return "BorrowStream";
+    case Primitive::kQueryStream:
+      return "QueryStream";
+    case Primitive::kSynchronizeStream:
+      return "SynchronizeStream";
+    case Primitive::kSynchronize:
+      return "Synchronize";
+    case Primitive::kCreateEvent:
+      return "CreateEvent";
+    case Primitive::kDestroyEvent:
+      return "DestroyEvent";
+    case Primitive::kRecordEvent:
+      return "RecordEvent";
+    case Primitive::kWaitEvent:
+      return "WaitEvent";
+    case Primitive::kQueryEvent:
+      return "QueryEvent";
+    case Primitive::kSynchronizeEvent:
+      return "SynchronizeEvent";
+    case Primitive::kElapsedMilliseconds:
+      return "ElapsedMilliseconds";
+    case Primitive::kCopy:
+      return "EnqueueCopy";
+    case Primitive::kFill:
+      return "EnqueueFill";
+    case Primitive::kWriteValue:
+      return "WriteValue";
+    case Primitive::kWaitValue:
+      return "WaitValue";
+    case Primitive::kCallHost:
+      return "CallHost";
+    case Primitive::kLoadModule:
+      return "LoadModule";
+    case Primitive::kUnloadModule:
+      return "UnloadModule";
+    case Primitive::kFindKernel:
+      return "FindKernel";
+    case Primitive::kLaunchKernel:
+      return "LaunchKernel";
+    case Primitive::kBeginCapture:
+      return "BeginCapture";
+    case Primitive::kEndCapture:
+      return "EndCapture";
+    case Primitive::kGetCaptureState:
+      return "GetCaptureState";
+    case Primitive::kGetCaptureFrontier:
+      return "GetCaptureFrontier";
+    case Primitive::kCreateGraph:
+      return "CreateGraph";
+    case Primitive::kDestroyGraph:
+      return "DestroyGraph";
+    case Primitive::kAddNode:
+      return "AddNode";
+    case Primitive::kGetNodes:
+      return "GetNodes";
+    case Primitive::kInstantiate:
+      return "Instantiate";
+    case Primitive::kDestroyExec:
+      return "DestroyExec";
+    case Primitive::kUpdateExec:
+      return "UpdateExec";
+    case Primitive::kSetNodeParams:
+      return "SetNodeParams";
+    case Primitive::kLaunchGraph:
+      return "LaunchGraph";
+    case Primitive::kCount:
+      break;
+  }
+  return "unknown primitive";
+}
+
+}  // namespace keel::hal

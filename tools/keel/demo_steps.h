@@ -1,0 +1,41 @@
+// The steps of `keel demo`: each does something real on a device and checks the result.
+//
+// A step knows nothing of terminals; demo.cc shows what it returns.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "keel/base/result.h"
+#include "keel/hal/instrumented.h"
+
+namespace keel::cli {
+
+// What a step showed. That it returned at all says that it was verified.
+struct Shown {
+  std::vector<std::string> lines;  // for people
+  nlohmann::ordered_json details;  // the same for programs
+};
+
+struct StepContext {
+  std::shared_ptr<hal::InstrumentedDevice> device;
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress;
+};
+
+struct DemoStep {
+  std::string_view name;   // one word, stable
+  std::string_view title;  // for people
+  // Why the device cannot do this; empty when it can.
+  std::string (*missing)(const hal::Capabilities& capabilities);
+  Result<Shown> (*run)(const StepContext& context);
+};
+
+std::span<const DemoStep> DemoSteps();
+
+}  // namespace keel::cli

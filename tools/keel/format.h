@@ -1,0 +1,23 @@
+// Numbers and durations as people read them, and a Status as programs do.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "keel/base/status.h"
+
+namespace keel::cli {
+
+using Seconds = std::chrono::duration<double>;
+
+// Three digits and a unit: "850 ns", "12.3 us", "1.25 ms", "2.50 s".
+std::string FormatDuration(Seconds duration);
+// "1,048,576".
+std::string FormatCount(std::uint64_t count);
+
+// {"code": "NOT_FOUND", "message": ..., "vendor_code": 0, "vendor_name": ""}; null when OK.
+nlohmann::ordered_json ErrorJson(const Status& status);
+
+}  // namespace keel::cli
