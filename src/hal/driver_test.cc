@@ -75,7 +75,10 @@ class RegistryTest : public ::testing::Test {
 
   template <class... Drivers>
   void Add(Drivers... drivers) {
-    (EXPECT_TRUE(IsOk(registry_.Register(std::move(drivers)))), ...);
+    const auto add = [this](std::unique_ptr<Driver> driver) {
+      EXPECT_TRUE(IsOk(registry_.Register(std::move(driver))));
+    };
+    (add(std::move(drivers)), ...);
   }
   std::string DefaultName() {
     const Result<Driver*> driver = registry_.Default();
@@ -227,7 +230,9 @@ class ShareDeviceTest : public SimDevicesTest {};
 
 TEST_F(ShareDeviceTest, ClosingDrainsTheRetryList) {
   device_->FailNth(Primitive::kDestroyStream, 1, Internal("once"));
-  { const Stream stream = Need(Stream::Create(device_)); }
+  {
+    const Stream stream = Need(Stream::Create(device_));
+  }
   EXPECT_EQ(device_->retries().size(), 1U);
   const std::weak_ptr<Device> closed = device_;
   int attempts = 0;

@@ -38,7 +38,9 @@ TEST_F(GraphTest, ACaptureBecomesAGraphThatRuns) {
 }
 
 TEST_F(GraphTest, AScopeThatIsLeftEarlyLeavesNoStreamCapturing) {
-  { const Capture capture = Need(Capture::Begin(device_, stream_.get())); }
+  {
+    const Capture capture = Need(Capture::Begin(device_, stream_.get()));
+  }
   ExpectOnlyTheStreamLeft();
   EXPECT_TRUE(IsOk(stream_.Synchronize()));
 }
@@ -92,9 +94,8 @@ TEST_F(GraphTest, TheGraphOfADroppedCaptureIsRetriedByItself) {
 // Only the thread that began it may end it: on another thread it waits on the retry list.
 TEST_F(GraphTest, ACaptureDroppedByTheWrongThreadEndsWhenTheRightOneDrains) {
   std::thread other(
-      [capture = Need(Capture::Begin(device_, stream_.get(), CaptureMode::kThreadLocal))]() mutable {
-        capture = Capture();
-      });
+      [capture = Need(Capture::Begin(
+           device_, stream_.get(), CaptureMode::kThreadLocal))]() mutable { capture = Capture(); });
   other.join();
   EXPECT_EQ(device_->retries().size(), 1U);
   EXPECT_NE(State(), CaptureState::kNone);

@@ -246,12 +246,10 @@ TEST_F(MemoryTest, APlaceOutsideTheRangeIsRefused) {
 }
 
 TEST_F(MemoryTest, ImportedMemoryIsTheSameMemory) {
-  const PhysicalMemory memory =
-      Need(PhysicalMemory::Create(device_, kPage, {.exportable = true}));
+  const PhysicalMemory memory = Need(PhysicalMemory::Create(device_, kPage, {.exportable = true}));
   const UniqueFd descriptor = Need(memory.Export());
   {
-    const PhysicalMemory imported =
-        Need(PhysicalMemory::Import(device_, descriptor.get(), kPage));
+    const PhysicalMemory imported = Need(PhysicalMemory::Import(device_, descriptor.get(), kPage));
     EXPECT_EQ(imported.size(), kPage);
     const AddressRange range = NewRange(kPage);
     EXPECT_TRUE(IsOk(Mapping::Create(range, Offset(0), imported, Own())));

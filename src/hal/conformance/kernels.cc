@@ -1,0 +1,316 @@
+// Modules, kernels, and what the standard kernels compute.
+
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "hal/conformance/context.h"
+
+namespace keel::hal::conformance {
+namespace {
+
+constexpr std::array kStandard = {kernels::kFill,    kernels::kAdd,  kernels::kAxpy,
+                                  kernels::kReduce,  kernels::kCompare, kernels::kSpin,
+                                  kernels::kCopyTable};
+
+KernelArg Count(std::uint64_t n) { return KernelArg::Value(n); }
+
+KEEL_CONFORMANCE_CASE(Kernels, TheStandardOnesAreThere, .needs = {&Capabilities::kernels}) {
+  ASSERT_VALUE(Module module, Module::LoadStandard(context.shared()));
+  for (const std::string_view name : kStandard) {
+    ASSERT_VALUE(const KernelHandle kernel, module.Find(name));
+    EXPECT_TRUE(kernel) << name;
+    ASSERT_VALUE(const KernelHandle again, module.Find(name));
+    EXPECT_EQ(kernel, again) << name;
+  }
+  EXPECT_OK(module.Close());
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, OneThatIsNotThereIsNamed, .needs = {&Capabilities::kernels}) {
+  ASSERT_VALUE(Module module, Module::LoadStandard(context.shared()));
+  for (const std::string name : {"no_such_kernel", "keel_fil", "keel_fillx"}) {
+    const Status status = StatusOf(module.Find(name));
+    EXPECT_CODE(kNotFound, status);
+    EXPECT_NE(std::string(status.message()).find(name), std::string::npos) << status.ToString();
+  }
+  EXPECT_FALSE(module.Find("").ok());
+  EXPECT_CODE(kInvalidArgument, context.device().FindKernel(ModuleHandle{}, kernels::kFill));
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, WhatIsNoModuleIsNotLoaded, .needs = {&Capabilities::kernels}) {
+  Device& device = context.device();
+  EXPECT_FALSE(device.LoadModule(ModuleSource::Image({})).ok());
+  const std::vector<std::byte> junk = Pattern(4096, 1);
+  EXPECT_FALSE(device.LoadModule(ModuleSource::Image(junk)).ok());
+  EXPECT_CODE(kNotFound, device.LoadModule(ModuleSource::File("/no/such/module")));
+  EXPECT_FALSE(device.LoadModule(ModuleSource::File("/dev/null")).ok());
+  EXPECT_FALSE(device.LoadModule(ModuleSource::Registered("no such set")).ok());
+  EXPECT_CODE(kInvalidArgument, device.UnloadModule(ModuleHandle{}));
+  EXPECT_TRUE(context.Works());
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, AModuleCanBeLoadedTwice, .needs = {&Capabilities::kernels}) {
+  Device& device = context.device();
+  ASSERT_VALUE(Module first, Module::LoadStandard(context.shared()));
+  ASSERT_VALUE(Module second, Module::LoadStandard(context.shared()));
+  ASSERT_OK(first.Close());
+  ASSERT_VALUE(const KernelHandle fill, second.Find(kernels::kFill));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
+  const std::array args = {KernelArg::Out(memory.address(), 4_KiB), KernelArg::Value(9u),
+                           Count(1024)};
+  ASSERT_OK(device.LaunchKernel(stream.get(), {.kernel = fill, .args = args}));
+  ASSERT_OK(stream.Synchronize(InTime()));
+  EXPECT_TRUE(context.HoldsWord(memory.address(), 1024, 9));
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, AreGoneWithTheirModule, .needs = {&Capabilities::kernels},
+                      .stale_handles = true) {
+  Device& device = context.device();
+  ASSERT_VALUE(const ModuleSource source, device.StandardKernels());
+  ASSERT_VALUE(const ModuleHandle module, device.LoadModule(source));
+  ASSERT_VALUE(const KernelHandle fill, device.FindKernel(module, kernels::kFill));
+  ASSERT_OK(device.UnloadModule(module));
+  EXPECT_CODE(kInvalidArgument, device.UnloadModule(module));
+  EXPECT_CODE(kInvalidArgument, device.FindKernel(module, kernels::kFill));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
+  const std::array args = {KernelArg::Out(memory.address(), 4_KiB), KernelArg::Value(9u),
+                           Count(1024)};
+  EXPECT_CODE(kInvalidArgument,
+              device.LaunchKernel(stream.get(), {.kernel = fill, .args = args}));
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, AnyGridCoversEverything, .needs = {&Capabilities::kernels}) {
+  constexpr std::uint64_t kWords = 10007;
+  Device& device = context.device();
+  ASSERT_VALUE(const KernelHandle fill, context.Kernel(kernels::kFill));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory memory, context.NewPlain(Bytes(kWords * 4 + 4)));
+  std::uint32_t value = 0;
+  for (const LaunchDims& dims :
+       {LaunchDims{}, LaunchDims{.grid = {7, 1, 1}, .block = {32, 1, 1}},
+        LaunchDims{.grid = {64, 1, 1}, .block = {256, 1, 1}},
+        LaunchDims{.grid = {1000, 1, 1}, .block = {64, 1, 1}}}) {
+    SCOPED_TRACE(testing::Message() << dims.grid[0] << " x " << dims.block[0]);
+    ++value;
+    ASSERT_OK(context.Write(memory.address(), std::vector<std::uint32_t>(kWords + 1, 0)));
+    const std::array args = {KernelArg::Out(memory.address(), Bytes(kWords * 4)),
+                             KernelArg::Value(value), Count(kWords)};
+    ASSERT_OK(device.LaunchKernel(stream.get(), {.kernel = fill, .dims = dims, .args = args}));
+    ASSERT_OK(stream.Synchronize(InTime()));
+    EXPECT_TRUE(context.HoldsWord(memory.address(), kWords, value));
+    EXPECT_TRUE(context.HoldsWord(memory.address() + Bytes(kWords * 4), 1, 0));
+  }
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, EmptyGridsAreRefused, .needs = {&Capabilities::kernels}) {
+  ASSERT_VALUE(const KernelHandle fill, context.Kernel(kernels::kFill));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
+  const std::array args = {KernelArg::Out(memory.address(), 4_KiB), KernelArg::Value(1u),
+                           Count(1024)};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    LaunchDims dims;
+    dims.grid[axis] = 0;
+    EXPECT_CODE(kInvalidArgument,
+                context.device().LaunchKernel(stream.get(),
+                                              {.kernel = fill, .dims = dims, .args = args}));
+    dims = {};
+    dims.block[axis] = 0;
+    EXPECT_CODE(kInvalidArgument,
+                context.device().LaunchKernel(stream.get(),
+                                              {.kernel = fill, .dims = dims, .args = args}));
+  }
+  EXPECT_CODE(kInvalidArgument,
+              context.device().LaunchKernel(stream.get(), {.kernel = {}, .args = args}));
+  EXPECT_CODE(kInvalidArgument,
+              context.device().LaunchKernel(StreamHandle{}, {.kernel = fill, .args = args}));
+  EXPECT_TRUE(context.Works());
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, ArgumentsMustFit, .needs = {&Capabilities::kernels},
+                      .kernel_arguments = true) {
+  ASSERT_VALUE(const KernelHandle fill, context.Kernel(kernels::kFill));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
+  const KernelArg out = KernelArg::Out(memory.address(), 4_KiB);
+  const KernelArg value = KernelArg::Value(std::uint32_t{1});
+  const auto launch = [&](std::vector<KernelArg> args) {
+    return context.device().LaunchKernel(stream.get(), {.kernel = fill, .args = args});
+  };
+  EXPECT_CODE(kInvalidArgument, launch({}));
+  EXPECT_CODE(kInvalidArgument, launch({out, value}));
+  EXPECT_CODE(kInvalidArgument, launch({out, value, Count(1), Count(1)}));
+  EXPECT_CODE(kInvalidArgument, launch({out, Count(1), Count(1)}));
+  EXPECT_CODE(kInvalidArgument, launch({out, value, value}));
+  EXPECT_CODE(kInvalidArgument, launch({value, out, Count(1)}));
+  EXPECT_OK(launch({out, value, Count(1)}));
+  EXPECT_OK(stream.Synchronize(InTime()));
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, ArgumentsAreReadBeforeTheLaunchReturns,
+                      .needs = {&Capabilities::kernels}, .blocks = true) {
+  ASSERT_VALUE(const KernelHandle fill, context.Kernel(kernels::kFill));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
+  ASSERT_VALUE(Blocker blocker, context.Block(stream.get()));
+  {
+    std::vector<KernelArg> args = {KernelArg::Out(memory.address(), 4_KiB), KernelArg::Value(21u),
+                                   Count(1024)};
+    ASSERT_OK(context.device().LaunchKernel(stream.get(), {.kernel = fill, .args = args}));
+    for (KernelArg& arg : args) arg = KernelArg::Value<std::uint64_t>(0);
+  }
+  ASSERT_TRUE(blocker.blocked());
+  blocker.Release();
+  ASSERT_OK(stream.Synchronize(InTime()));
+  EXPECT_TRUE(context.HoldsWord(memory.address(), 1024, 21));
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, AddAndAxpyCompute, .needs = {&Capabilities::kernels}) {
+  constexpr std::uint64_t kCount = 5000;
+  Device& device = context.device();
+  ASSERT_VALUE(const KernelHandle add, context.Kernel(kernels::kAdd));
+  ASSERT_VALUE(const KernelHandle axpy, context.Kernel(kernels::kAxpy));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  const Bytes size(kCount * 4);
+  ASSERT_VALUE(const PlainMemory a, context.NewPlain(size));
+  ASSERT_VALUE(const PlainMemory b, context.NewPlain(size));
+  ASSERT_VALUE(const PlainMemory c, context.NewPlain(size));
+  std::vector<float> x(kCount);
+  std::iota(x.begin(), x.end(), 0.0f);
+  const std::vector<float> y(kCount, 0.5f);
+  ASSERT_OK(context.Write(a.address(), x));
+  ASSERT_OK(context.Write(b.address(), y));
+  const LaunchDims dims{.grid = {4, 1, 1}, .block = {128, 1, 1}};
+  const std::array add_args = {KernelArg::In(a.address(), size), KernelArg::In(b.address(), size),
+                               KernelArg::Out(c.address(), size), Count(kCount)};
+  ASSERT_OK(device.LaunchKernel(stream.get(), {.kernel = add, .dims = dims, .args = add_args}));
+  const std::array axpy_args = {KernelArg::In(a.address(), size),
+                                KernelArg::InOut(c.address(), size), KernelArg::Value(2.0f),
+                                Count(kCount)};
+  ASSERT_OK(device.LaunchKernel(stream.get(), {.kernel = axpy, .dims = dims, .args = axpy_args}));
+  ASSERT_OK(stream.Synchronize(InTime()));
+  ASSERT_VALUE(const std::vector<float> got, context.Read<float>(c.address(), kCount));
+  // Small numbers and halves: exact in any order and with fused operations.
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(got[i], static_cast<float>(i) * 3.0f + 0.5f) << i;
+  }
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, ReduceAndCompareAddToTheirResult,
+                      .needs = {&Capabilities::kernels}) {
+  constexpr std::uint64_t kCount = 30000;
+  Device& device = context.device();
+  ASSERT_VALUE(const KernelHandle reduce, context.Kernel(kernels::kReduce));
+  ASSERT_VALUE(const KernelHandle compare, context.Kernel(kernels::kCompare));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory a, context.NewPlain(Bytes(kCount * 4)));
+  ASSERT_VALUE(const PlainMemory b, context.NewPlain(Bytes(kCount * 4)));
+  ASSERT_VALUE(const PlainMemory results, context.NewPlain(16_B));
+  std::vector<std::uint32_t> values(kCount);
+  std::iota(values.begin(), values.end(), 4000000000u);
+  std::uint64_t sum = 0;
+  for (const std::uint32_t value : values) sum += value;
+  ASSERT_OK(context.Write(a.address(), values));
+  // 25 bytes differ.
+  for (std::uint64_t i = 0; i < 25; ++i) values[i * 1000] ^= 0x0000FF00u;
+  ASSERT_OK(context.Write(b.address(), values));
+  ASSERT_OK(context.Write<std::uint64_t>(results.address(), {1000, 7}));
+  const LaunchDims dims{.grid = {16, 1, 1}, .block = {64, 1, 1}};
+  const std::array reduce_args = {KernelArg::In(a.address(), Bytes(kCount * 4)),
+                                  KernelArg::InOut(results.address(), 8_B), Count(kCount)};
+  ASSERT_OK(device.LaunchKernel(stream.get(), {.kernel = reduce, .dims = dims, .args = reduce_args}));
+  const std::array compare_args = {KernelArg::In(a.address(), Bytes(kCount * 4)),
+                                   KernelArg::In(b.address(), Bytes(kCount * 4)),
+                                   KernelArg::InOut(results.address() + 8_B, 8_B),
+                                   Count(kCount * 4)};
+  ASSERT_OK(
+      device.LaunchKernel(stream.get(), {.kernel = compare, .dims = dims, .args = compare_args}));
+  ASSERT_OK(stream.Synchronize(InTime()));
+  ASSERT_VALUE(const std::vector<std::uint64_t> got,
+               context.Read<std::uint64_t>(results.address(), 2));
+  EXPECT_EQ(got[0], 1000 + sum);
+  EXPECT_EQ(got[1], 7u + 25u);
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, CopyTableCopiesEveryRow, .needs = {&Capabilities::kernels}) {
+  Device& device = context.device();
+  ASSERT_VALUE(const KernelHandle copy, context.Kernel(kernels::kCopyTable));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory from, context.NewPlain(64_KiB));
+  ASSERT_VALUE(const PlainMemory to, context.NewPlain(64_KiB));
+  ASSERT_VALUE(const PlainMemory table, context.NewPlain(96_B));
+  const std::vector<std::byte> bytes = Pattern(65536, 4);
+  ASSERT_OK(context.WriteBytes(from.address(), bytes));
+  ASSERT_OK(context.WriteBytes(to.address(), std::vector<std::byte>(65536)));
+  const auto at = [](const PlainMemory& memory, std::uint64_t offset) {
+    return memory.address().value() + offset;
+  };
+  // Odd sizes and places, an empty row, and one of a single byte.
+  ASSERT_OK(context.Write<std::uint64_t>(
+      table.address(), {at(to, 0), at(from, 1000), 3333, at(to, 5001), at(from, 7), 1, at(to, 9000),
+                        at(from, 0), 0, at(to, 20000), at(from, 20000), 40000}));
+  const std::array args = {KernelArg::In(table.address(), 96_B), Count(4)};
+  ASSERT_OK(device.LaunchKernel(
+      stream.get(), {.kernel = copy, .dims = {.grid = {4, 1, 1}, .block = {32, 1, 1}}, .args = args}));
+  ASSERT_OK(stream.Synchronize(InTime()));
+  std::vector<std::byte> want(65536);
+  std::memcpy(want.data(), bytes.data() + 1000, 3333);
+  want[5001] = bytes[7];
+  std::memcpy(want.data() + 20000, bytes.data() + 20000, 40000);
+  EXPECT_TRUE(context.HoldsBytes(to.address(), want));
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, SpinEndsByItsFlagOrItsLimit, .needs = {&Capabilities::kernels}) {
+  Device& device = context.device();
+  ASSERT_VALUE(const KernelHandle spin, context.Kernel(kernels::kSpin));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PinnedWords flag, context.NewWords(1));
+  const auto launch = [&](std::uint64_t value, std::uint64_t limit_us) {
+    const std::array args = {KernelArg::InOut(flag.address(), 8_B), KernelArg::Value(value),
+                             KernelArg::Value(limit_us)};
+    return device.LaunchKernel(stream.get(), {.kernel = spin, .args = args});
+  };
+  flag.Store(3);
+  ASSERT_OK(launch(3, 20'000'000));  // met already
+  EXPECT_OK(stream.Synchronize(Deadline::After(std::chrono::seconds(15))));
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_OK(launch(4, 20'000));  // never met
+  EXPECT_OK(stream.Synchronize(Deadline::After(std::chrono::seconds(15))));
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(19));
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, WorkOnMappedAndPinnedMemory,
+                      .needs = {&Capabilities::kernels, &Capabilities::virtual_memory}) {
+  const Bytes granule = context.granule();
+  Device& device = context.device();
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  // Over the border of two mappings.
+  ASSERT_VALUE(AddressRange range, AddressRange::Create(context.shared(), granule * 2));
+  ASSERT_VALUE(PhysicalMemory first, PhysicalMemory::Create(context.shared(), granule));
+  ASSERT_VALUE(PhysicalMemory second, PhysicalMemory::Create(context.shared(), granule));
+  const std::array grants = {AccessGrant{device.id(), Access::kReadWrite}};
+  ASSERT_VALUE(Mapping a, Mapping::Create(range, Offset(0), first, grants));
+  ASSERT_VALUE(Mapping b, Mapping::Create(range, Offset(granule.count()), second, grants));
+  const std::uint64_t words = granule.count() / 4;
+  ASSERT_OK(context.LaunchFill(stream.get(), range.address(), 0x77, words * 2));
+  ASSERT_VALUE(const HostMemory pinned, HostMemory::Create(context.shared(), 4_KiB));
+  ASSERT_VALUE(const DeviceAddress host, pinned.address());
+  ASSERT_OK(context.LaunchFill(stream.get(), host, 0x78, 1024));
+  ASSERT_OK(stream.Synchronize(InTime()));
+  EXPECT_TRUE(context.HoldsWord(range.address(), words * 2, 0x77));
+  EXPECT_EQ(static_cast<const std::uint32_t*>(pinned.data())[1023], 0x78u);
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, OfNothingAreFine, .needs = {&Capabilities::kernels}) {
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
+  ASSERT_OK(context.Write(memory.address(), std::vector<std::uint32_t>(1024, 5)));
+  ASSERT_OK(context.LaunchFill(stream.get(), memory.address(), 6, 0));
+  ASSERT_OK(stream.Synchronize(InTime()));
+  EXPECT_TRUE(context.HoldsWord(memory.address(), 1024, 5));
+}
+
+}  // namespace
+}  // namespace keel::hal::conformance

@@ -1,0 +1,178 @@
+// A device at the edges of a process: in a forked child, and while static objects are destroyed.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "hal/sim_devices_test.h"
+#include "keel/hal/event.h"
+#include "keel/hal/graph.h"
+#include "keel/hal/memory.h"
+#include "keel/hal/module.h"
+#include "keel/hal/stream.h"
+
+namespace keel::hal {
+namespace {
+
+// Some of everything, with work queued.
+struct Owners {
+  std::shared_ptr<Device> device;
+  Stream stream;
+  Event event;
+  PlainMemory plain;
+  MappedMemory mapped;
+  HostMemory host;
+  Module module;
+  Graph graph;
+  GraphExec exec;
+
+  void Open(std::shared_ptr<Device> on) {
+    device = std::move(on);
+    stream = Need(Stream::Create(device));
+    event = Need(Event::Create(device));
+    plain = Need(PlainMemory::Create(device, 1_MiB));
+    mapped = Need(MappedMemory::Create(device, 2_MiB));
+    host = Need(HostMemory::Create(device, 1_MiB));
+    module = Need(Module::LoadStandard(device));
+    graph = Need(Graph::Create(device));
+    exec = Need(GraphExec::Create(graph));
+    Use();
+  }
+  void Use() {
+    const Fill fill{.destination = mapped.address(), .value = 1, .width = 4, .count = 1000};
+    for (int i = 0; i < 50; ++i) {
+      if (!device->EnqueueFill(stream.get(), fill).ok()) std::abort();
+    }
+    if (!event.Record(stream.get()).ok()) std::abort();
+  }
+};
+
+// The exit status of a child that runs `body`; a child that hangs is ended by a signal.
+template <class Body>
+int InForkedChild(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    body();
+    // Not exit(): the child must not run the parent's gtest and static objects.
+    _exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+class ForkTest : public SimDevicesTest {
+ protected:
+  void SetUp() override { SetLogLevel(LogLevel::kDebug); }
+};
+
+// A9
+TEST_F(ForkTest, TheParentsDeviceDoesNothingInAChildAndIsDestroyedInSilence) {
+  std::optional<Owners> owners(std::in_place);
+  owners->Open(device_);
+  // As if a destructor had failed before the fork.
+  device_->retries().Add({"from before the fork", [] { return Internal("not now"); }});
+  ::testing::internal::CaptureStderr();
+  const int status = InForkedChild([&] {
+    EXPECT_EQ(device_->GetMemoryInfo().status().code(), StatusCode::kFailedPrecondition);
+    EXPECT_EQ(device_->AllocatePlain(1_MiB).status().code(), StatusCode::kFailedPrecondition);
+    EXPECT_EQ(owners->stream.Synchronize().code(), StatusCode::kFailedPrecondition);
+    EXPECT_EQ(owners->event.Query().status().code(), StatusCode::kFailedPrecondition);
+    EXPECT_EQ(owners->exec.Launch(owners->stream.get()).code(), StatusCode::kFailedPrecondition);
+    EXPECT_EQ(owners->mapped.Close().code(), StatusCode::kFailedPrecondition);
+    EXPECT_FALSE(device_->Health().ok());
+    owners.reset();
+    EXPECT_EQ(device_->retries().size(), 1U);
+    device_ = nullptr;
+    peer_ = nullptr;
+    inner_ = nullptr;
+  });
+  const std::string written = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(written, "");
+  // The parent has noticed nothing.
+  EXPECT_TRUE(IsOk(owners->stream.Synchronize()));
+  owners->Use();
+  EXPECT_TRUE(IsOk(owners->stream.Synchronize()));
+  owners.reset();
+  EXPECT_EQ(device_->retries().Abandon().size(), 1U);
+  ExpectNothingLeft();
+}
+
+#if defined(__SANITIZE_THREAD__)
+#define KEEL_TEST_THREADS_AFTER_FORK 0
+#else
+#define KEEL_TEST_THREADS_AFTER_FORK 1
+#endif
+
+#if KEEL_TEST_THREADS_AFTER_FORK
+// A9
+TEST_F(ForkTest, AChildOpensADeviceOfItsOwn) {
+  Owners parent;
+  parent.Open(device_);
+  const int status = InForkedChild([&] {
+    const std::shared_ptr<Device> own = Need(driver_->Open(0));
+    EXPECT_NE(own.get(), inner_.get());
+    Owners child;
+    child.Open(own);
+    EXPECT_TRUE(IsOk(child.stream.Synchronize(Deadline::After(std::chrono::seconds(30)))));
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(IsOk(parent.stream.Synchronize()));
+}
+#endif
+
+class StaticDestructionDeathTest : public ::testing::Test {
+ protected:
+  StaticDestructionDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+std::shared_ptr<Device> OpenBuiltinSim() {
+  setenv("KEEL_DRIVER", "sim", 1);
+  setenv("KEEL_SIM", "memory:1GiB,arena:8GiB", 1);
+  return Need(Registry::Global().OpenDefault());
+}
+
+// A9: made before anything of Keel, and so destroyed after everything of Keel that is static.
+TEST_F(StaticDestructionDeathTest, DevicesOfTheOldestStaticObjectsCloseAtExit) {
+  EXPECT_EXIT(
+      {
+        static Owners oldest;
+        oldest.Open(OpenBuiltinSim());
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "^$");
+}
+
+// A9
+TEST_F(StaticDestructionDeathTest, DevicesOfTheNewestStaticObjectsCloseAtExit) {
+  EXPECT_EXIT(
+      {
+        const std::shared_ptr<Device> device = OpenBuiltinSim();
+        static Owners newest;
+        newest.Open(Instrumented(device));
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "^$");
+}
+
+// A9: what could not be given back is still logged then.
+TEST_F(StaticDestructionDeathTest, AFailureAtExitIsLogged) {
+  EXPECT_EXIT(
+      {
+        static Owners oldest;
+        oldest.Open(OpenBuiltinSim());
+        oldest.device->retries().Add({"a stuck thing", [] { return Internal("stuck"); }});
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "a stuck thing");
+}
+
+}  // namespace
+}  // namespace keel::hal
