@@ -14,8 +14,10 @@ namespace {
 TEST(MutexTest, GuardsACounter) {
   Mutex mutex;
   int counter = 0;
+  constexpr int kThreads = 4;
   std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
+  threads.reserve(kThreads);
+  for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 1'000; ++i) {
         MutexLock lock(mutex);
@@ -25,7 +27,7 @@ TEST(MutexTest, GuardsACounter) {
   }
   for (std::thread& thread : threads) thread.join();
   MutexLock lock(mutex);
-  EXPECT_EQ(counter, 4'000);
+  EXPECT_EQ(counter, kThreads * 1'000);
 }
 
 TEST(MutexTest, ReadersShareAndAWriterExcludes) {

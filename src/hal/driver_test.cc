@@ -70,8 +70,8 @@ std::unique_ptr<FakeDriver> WithBrokenDevice(std::string name) {
 
 class RegistryTest : public ::testing::Test {
  protected:
-  RegistryTest() { unsetenv("KEEL_DRIVER"); }
-  ~RegistryTest() override { unsetenv("KEEL_DRIVER"); }
+  void SetUp() override { unsetenv("KEEL_DRIVER"); }
+  void TearDown() override { unsetenv("KEEL_DRIVER"); }
 
   template <class... Drivers>
   void Add(Drivers... drivers) {
@@ -151,6 +151,13 @@ TEST_F(RegistryTest, TheEnvironmentChoosesAndIsReadOnce) {
   EXPECT_EQ(DefaultName(), "b");
   setenv("KEEL_DRIVER", "sim", 1);
   EXPECT_EQ(DefaultName(), "b");
+}
+
+TEST_F(RegistryTest, AVariableThatIsSetLaterIsNotSeen) {
+  Add(Working("a"), Working("sim", true));
+  EXPECT_EQ(DefaultName(), "a");
+  setenv("KEEL_DRIVER", "sim", 1);
+  EXPECT_EQ(DefaultName(), "a");
 }
 
 TEST_F(RegistryTest, AnEmptyVariableChoosesNothing) {
@@ -254,6 +261,20 @@ TEST_F(ShareDeviceTest, WhatIsStillLeftIsLoggedAndTheDeviceIsClosedAnyway) {
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_TRUE(closed.expired());
   EXPECT_THAT(log, AllOf(HasSubstr("Unmap of a thing"), HasSubstr("stuck")));
+}
+
+// What an entry kept gives back through the device, when the entry is dropped.
+struct UsesDeviceWhenDropped {
+  Device* device;
+  ~UsesDeviceWhenDropped() { EXPECT_TRUE(IsOk(device->GetMemoryInfo())); }
+};
+
+TEST_F(ShareDeviceTest, EntriesAreDroppedWhileTheDeviceIsWhole) {
+  std::shared_ptr<UsesDeviceWhenDropped> kept(new UsesDeviceWhenDropped{device_.get()});
+  device_->retries().Add({"stuck", [kept = std::move(kept)] { return Internal("stuck"); }});
+  const std::weak_ptr<Device> closed = device_;
+  device_ = nullptr;
+  EXPECT_TRUE(closed.expired());
 }
 
 TEST_F(ShareDeviceTest, ALostDeviceIsClosedInSilence) {

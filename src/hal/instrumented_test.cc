@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <set>
 #include <string>
@@ -78,6 +79,33 @@ TEST_F(InstrumentedTest, FailsTheNthCallOfAnyKindOnceWithoutReachingTheDevice) {
   EXPECT_TRUE(IsOk(device_->FreePlain(plain)));
   // A failed call is counted too.
   EXPECT_EQ(Count(Primitive::kAllocatePlain), 2U);
+}
+
+TEST_F(InstrumentedTest, NoKindOfFailedCallReachesTheDevice) {
+  const std::shared_ptr<InstrumentedDevice> outer = Instrumented(device_);
+  const auto fail_next = [&] { outer->FailNth(1, Internal("injected")); };
+  fail_next();
+  EXPECT_FALSE(outer->GetMemoryInfo().ok());
+  fail_next();
+  EXPECT_FALSE(outer->Synchronize(Deadline::Now()).ok());
+  fail_next();
+  EXPECT_FALSE(outer->CreateStream({}).ok());
+  fail_next();
+  EXPECT_FALSE(outer->DestroyStream({}).ok());
+  fail_next();
+  EXPECT_FALSE(outer->Map({}, kPage, Offset(0), {}).ok());
+  fail_next();
+  EXPECT_FALSE(outer->Unmap({}, kPage).ok());
+  fail_next();
+  EXPECT_FALSE(outer->RegisterHost(nullptr, kPage).ok());
+  fail_next();
+  EXPECT_FALSE(outer->EnablePeerAccess(peer_->id()).ok());
+  fail_next();
+  EXPECT_FALSE(outer->BeginCapture({}, CaptureMode::kRelaxed).ok());
+  fail_next();
+  EXPECT_FALSE(outer->EndCapture({}).ok());
+  EXPECT_EQ(outer->calls(), 10U);
+  EXPECT_EQ(device_->calls(), 0U);
 }
 
 TEST_F(InstrumentedTest, FailsTheNthCallOfOneKind) {
@@ -244,6 +272,7 @@ TEST_F(InstrumentedTest, RulesAndNumbersHoldOverThreads) {
   device_->FailNth(kThreads * kEach / 2, Internal("injected"));
   std::atomic<int> failures{0};
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < kEach / 2; ++i) {

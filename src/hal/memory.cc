@@ -278,7 +278,7 @@ Result<MappedMemory> MappedMemory::Create(std::shared_ptr<Device> device, Bytes 
   const AccessGrant own[] = {{.device = device->id(), .access = Access::kReadWrite}};
   MappedMemory mapped;
   KEEL_ASSIGN(mapped.memory_, PhysicalMemory::Create(device, *rounded, options));
-  KEEL_ASSIGN(mapped.range_, AddressRange::Create(device, *rounded));
+  KEEL_ASSIGN(mapped.range_, AddressRange::Create(std::move(device), *rounded));
   KEEL_ASSIGN(mapped.mapping_,
               Mapping::Create(mapped.range_, Offset(0), mapped.memory_,
                               grants.empty() ? std::span<const AccessGrant>(own) : grants));

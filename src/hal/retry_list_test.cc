@@ -13,7 +13,7 @@ namespace keel::hal {
 namespace {
 
 // Fails `failures` times, then succeeds; notes each attempt.
-RetryList::Entry Fails(std::string name, int failures, std::vector<std::string>* log) {
+RetryList::Entry Fails(const std::string& name, int failures, std::vector<std::string>* log) {
   auto left = std::make_shared<int>(failures);
   return {name, [name, left, log] {
             log->push_back(name);
@@ -164,6 +164,7 @@ TEST(RetryListTest, EveryEntryOfManyThreadsIsGivenBackOnce) {
   constexpr int kEach = 500;
   std::atomic<int> successes{0};
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < kEach; ++i) {

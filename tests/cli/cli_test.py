@@ -70,7 +70,7 @@ class CliTest(unittest.TestCase):
 
     def assert_fails(self, run, code, *mentions):
         """Ended with `code` and one line on standard error that mentions all of these."""
-        self.assertEqual(run.returncode, code, run.stdout + run.stderr)
+        self.assertEqual(run.returncode, code, (run.stdout or "") + run.stderr)
         lines = run.stderr.splitlines()
         self.assertEqual(len(lines), 1, run.stderr)
         self.assertTrue(lines[0].startswith("keel"), lines[0])

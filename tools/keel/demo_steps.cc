@@ -310,6 +310,11 @@ Result<RoundCost> Measure(const StepContext& context, const GraphWork& work,
   return RoundCost{static_cast<double>(calls) / count, enqueue_time / count, whole / count};
 }
 
+std::string Describe(const RoundCost& cost) {
+  return fmt::format("{:.2f} driver calls, launch {}, done in {}", cost.calls,
+                     FormatDuration(cost.enqueue), FormatDuration(cost.whole));
+}
+
 nlohmann::ordered_json ToJson(const RoundCost& cost) {
   return {{"driver_calls", cost.calls},
           {"enqueue_seconds", cost.enqueue.count()},
@@ -343,10 +348,7 @@ Result<Shown> RunGraph(const StepContext& context) {
   return Shown{
       .lines = {fmt::format("{} nodes (copies, kernels) recorded once, replayed {} times",
                             nodes.size(), FormatCount(kReplays)),
-                fmt::format("replay:     {:.2f} driver calls, launch {}", replayed.calls,
-                            FormatDuration(replayed.enqueue)),
-                fmt::format("one by one: {:.2f} driver calls, launch {}", one_by_one.calls,
-                            FormatDuration(one_by_one.enqueue))},
+                "replay:     " + Describe(replayed), "one by one: " + Describe(one_by_one)},
       .details = {{"nodes", nodes.size()},
                   {"replays", kReplays},
                   {"replay", ToJson(replayed)},

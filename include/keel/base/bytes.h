@@ -62,11 +62,11 @@ constexpr std::optional<Bytes> CheckedMultiply(Bytes a, std::uint64_t n) {
   return Bytes(product);
 }
 
-constexpr bool IsPowerOfTwo(Bytes b) { return b.count() != 0 && (b.count() & (b.count() - 1)) == 0; }
-// Any non-zero granularity, not only powers of two. AlignUp: nullopt on overflow.
-constexpr bool IsAligned(Bytes value, Bytes granularity) {
-  return (value % granularity).empty();
+constexpr bool IsPowerOfTwo(Bytes b) {
+  return b.count() != 0 && (b.count() & (b.count() - 1)) == 0;
 }
+// Any non-zero granularity, not only powers of two. AlignUp: nullopt on overflow.
+constexpr bool IsAligned(Bytes value, Bytes granularity) { return (value % granularity).empty(); }
 constexpr Bytes AlignDown(Bytes value, Bytes granularity) { return value - value % granularity; }
 constexpr std::optional<Bytes> AlignUp(Bytes value, Bytes granularity) {
   const Bytes rest = value % granularity;

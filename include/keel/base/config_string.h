@@ -22,7 +22,7 @@ namespace keel {
 class KEEL_EXPORT ConfigString {
  public:
   struct Item {
-    std::string key;    // empty for a plain item
+    std::string key;  // empty for a plain item
     std::string value;
   };
   struct Entry {

@@ -66,12 +66,11 @@ class [[nodiscard]] Result {
 #define KEEL_CONCAT_(a, b) KEEL_CONCAT_INNER_(a, b)
 
 // Returns the error of a Status expression to the caller, if it is one.
-#define KEEL_TRY(expression)                            \
-  do {                                                  \
-    if (::keel::Status keel_status_ = (expression);     \
-        !keel_status_.ok()) {                           \
-      return keel_status_;                              \
-    }                                                   \
+#define KEEL_TRY(expression)                                              \
+  do {                                                                    \
+    if (::keel::Status keel_status_ = (expression); !keel_status_.ok()) { \
+      return keel_status_;                                                \
+    }                                                                     \
   } while (false)
 
 // Declares or assigns `target` from a Result expression, or returns its error to the caller:

@@ -59,8 +59,8 @@ namespace keel::hal {
 // Why an instantiated graph could not be updated. An expected outcome, not an error.
 struct UpdateReport {
   bool updated = false;
-  std::string reason;               // empty when updated: "topology changed", ...
-  std::optional<NodeHandle> node;   // of the new graph, where one is to blame
+  std::string reason;              // empty when updated: "topology changed", ...
+  std::optional<NodeHandle> node;  // of the new graph, where one is to blame
 };
 
 // One node of a graph, as GetNodes lists it. `kind` is the index in Command.

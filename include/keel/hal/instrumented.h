@@ -26,9 +26,9 @@ namespace keel::hal {
 // What a call created and no call has given back.
 struct KEEL_EXPORT LiveObject {
   Primitive created_by;
-  std::uint64_t value = 0;      // handle or address
-  std::uint64_t call = 0;       // the number of the call that created it
-  std::string ToString() const; // "CreateMemory #12: 0x5"
+  std::uint64_t value = 0;       // handle or address
+  std::uint64_t call = 0;        // the number of the call that created it
+  std::string ToString() const;  // "CreateMemory #12: 0x5"
 };
 
 class KEEL_EXPORT InstrumentedDevice : public Device {

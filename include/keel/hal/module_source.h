@@ -18,9 +18,7 @@ struct ModuleSource {
   std::span<const std::byte> image;  // read before LoadModule returns
   std::string name;                  // the path, or the name of the set
 
-  static ModuleSource Image(std::span<const std::byte> image) {
-    return {Kind::kImage, image, {}};
-  }
+  static ModuleSource Image(std::span<const std::byte> image) { return {Kind::kImage, image, {}}; }
   static ModuleSource File(std::string path) { return {Kind::kFile, {}, std::move(path)}; }
   static ModuleSource Registered(std::string name) {
     return {Kind::kRegistered, {}, std::move(name)};

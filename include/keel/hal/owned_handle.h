@@ -82,8 +82,9 @@ class OwnedHandle {
   void GiveBack() noexcept {
     if (device_ == nullptr) return;
     Device* device = device_.get();
-    internal::GiveBackOrRetry(*device, Traits::Describe(handle_),
-                              [device, handle = handle_] { return Traits::GiveBack(*device, handle); });
+    internal::GiveBackOrRetry(*device, Traits::Describe(handle_), [device, handle = handle_] {
+      return Traits::GiveBack(*device, handle);
+    });
     Forget();
   }
 

@@ -38,12 +38,13 @@ const char* Verb(Access access) { return access == Access::kRead ? "read" : "wri
 
 Result<HostReservation> HostReservation::Create(Bytes size) {
   const Bytes whole = size + 1_GiB;
-  void* start = mmap(nullptr, whole.count(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                     -1, 0);
+  void* start =
+      mmap(nullptr, whole.count(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) {
     return SystemError(
-        fmt::format("reserving {} of addresses for simulated devices (KEEL_SIM arena: makes it less)",
-                    ToString(whole)),
+        fmt::format(
+            "reserving {} of addresses for simulated devices (KEEL_SIM arena: makes it less)",
+            ToString(whole)),
         errno);
   }
   const auto address = reinterpret_cast<std::uint64_t>(start);
@@ -115,9 +116,8 @@ Result<DeviceAddress> AddressSpace::Reserve(int arena, Bytes size, Bytes alignme
                                        ToString(granularity_), size.count()));
   }
   if (!alignment.empty() && !IsPowerOfTwo(alignment)) {
-    return InvalidArgument(
-        fmt::format("the alignment of a reservation must be a power of two, not {}",
-                    alignment.count()));
+    return InvalidArgument(fmt::format(
+        "the alignment of a reservation must be a power of two, not {}", alignment.count()));
   }
   const Bytes align = std::max(alignment, granularity_);
   MutexLock lock(mutex_);
@@ -166,10 +166,7 @@ Status AddressSpace::Map(DeviceAddress address, std::shared_ptr<PhysicalBlock> b
   }
   MutexLock lock(mutex_);
   const std::uint64_t start = address.value();
-  auto reservation = reservations_.upper_bound(start);
-  if (reservation == reservations_.begin() ||
-      start - (--reservation)->first >= reservation->second ||
-      reservation->second - (start - reservation->first) < block->size().count()) {
+  if (!InOneReservationLocked(start, block->size().count())) {
     return InvalidArgument(fmt::format("{} at {} do not lie in one reservation",
                                        ToString(block->size()), ToString(address)));
   }
@@ -183,6 +180,21 @@ Status AddressSpace::Map(DeviceAddress address, std::shared_ptr<PhysicalBlock> b
   return InsertLocked(start, std::move(block), /*plain_owner=*/-1);
 }
 
+bool AddressSpace::InOneReservationLocked(std::uint64_t start, std::uint64_t size) const {
+  auto reservation = reservations_.upper_bound(start);
+  if (reservation == reservations_.begin()) return false;
+  --reservation;
+  const std::uint64_t before = start - reservation->first;
+  return before < reservation->second && size <= reservation->second - before;
+}
+
+const AddressSpace::Mapping* AddressSpace::FindLocked(std::uint64_t address) const {
+  auto entry = table_.upper_bound(address);
+  if (entry == table_.begin()) return nullptr;
+  --entry;
+  return address < entry->second->end ? entry->second.get() : nullptr;
+}
+
 Status AddressSpace::InsertLocked(std::uint64_t address, std::shared_ptr<PhysicalBlock> block,
                                   int plain_owner) {
   const Arena& arena = arenas_[ArenaOf(address)];
@@ -190,8 +202,7 @@ Status AddressSpace::InsertLocked(std::uint64_t address, std::shared_ptr<Physica
   if (arena.file->ordinal() == block->ordinal()) wish = IdentityPlace(address).offset;
   KEEL_ASSIGN(const FilePlace place, block->Place(wish));
   const std::uint64_t end = address + block->size().count();
-  std::shared_ptr<Mapping> mapping(
-      new Mapping{address, end, std::move(block), place, plain_owner});
+  std::shared_ptr<Mapping> mapping(new Mapping{address, end, std::move(block), place, plain_owner});
   if (!HasStaleLocked(address, end)) {
     KEEL_TRY(SetShadowLocked(address, end, place));
     mapping->visible = true;
@@ -205,15 +216,15 @@ Result<std::vector<AddressSpace::Table::iterator>> AddressSpace::WholeMappingsLo
   std::vector<Table::iterator> found;
   const std::uint64_t start = address.value();
   if (size.empty() || size.count() > ~std::uint64_t{0} - start) {
-    return InvalidArgument(fmt::format("{} of {} at {}: not a range", what, size.count(),
-                                       ToString(address)));
+    return InvalidArgument(
+        fmt::format("{} of {} at {}: not a range", what, size.count(), ToString(address)));
   }
   std::uint64_t at = start;
   for (auto entry = table_.find(start); at < start + size.count(); ++entry) {
     if (entry == table_.end() || entry->first != at || entry->second->plain_owner >= 0) {
-      return InvalidArgument(fmt::format(
-          "{} of {} at {}: no mapping starts at {}; only whole mappings can be changed", what,
-          ToString(size), ToString(address), ToString(DeviceAddress(at))));
+      return InvalidArgument(
+          fmt::format("{} of {} at {}: no mapping starts at {}; only whole mappings can be changed",
+                      what, ToString(size), ToString(address), ToString(DeviceAddress(at))));
     }
     if (entry->second->end > start + size.count()) {
       return InvalidArgument(fmt::format(
@@ -250,8 +261,8 @@ void AddressSpace::RemoveLocked(Table::iterator entry) {
   }
   if (!mapping->visible) return;
   // Failing to restore costs a host mapping and nothing else: the page table says who may look.
-  Status restored = SetShadowLocked(mapping->address, mapping->end,
-                                    IdentityPlace(mapping->address));
+  Status restored =
+      SetShadowLocked(mapping->address, mapping->end, IdentityPlace(mapping->address));
   if (!restored.ok()) Log(LogLevel::kDebug, restored.ToString());
 }
 
@@ -283,12 +294,12 @@ Status AddressSpace::SetAccess(DeviceAddress address, Bytes size, std::span<cons
 
 Result<Access> AddressSpace::GetAccess(DeviceAddress address, int ordinal) {
   MutexLock lock(mutex_);
-  auto entry = table_.upper_bound(address.value());
-  if (entry == table_.begin() || (--entry)->second->end <= address.value()) {
+  const Mapping* mapping = FindLocked(address.value());
+  if (mapping == nullptr) {
     return InvalidArgument(fmt::format("nothing is mapped at {}", ToString(address)));
   }
-  const bool read = AllowedLocked(*entry->second, ordinal, Access::kRead);
-  const bool write = AllowedLocked(*entry->second, ordinal, Access::kWrite);
+  const bool read = AllowedLocked(*mapping, ordinal, Access::kRead);
+  const bool write = AllowedLocked(*mapping, ordinal, Access::kWrite);
   return write ? Access::kReadWrite : read ? Access::kRead : Access::kNone;
 }
 
@@ -299,8 +310,8 @@ Result<DeviceAddress> AddressSpace::MapPlain(int arena, int owner,
   const Bytes size = block->size();
   const std::optional<std::uint64_t> address = free.Allocate(size.count(), 4096);
   if (!address) {
-    return ResourceExhausted(fmt::format("device {} has no {} of addresses free in one piece",
-                                         arena, ToString(size)));
+    return ResourceExhausted(
+        fmt::format("device {} has no {} of addresses free in one piece", arena, ToString(size)));
   }
   if (Status status = InsertLocked(*address, std::move(block), owner); !status.ok()) {
     free.Free(*address, size.count());
@@ -365,21 +376,21 @@ Result<std::vector<std::shared_ptr<AddressSpace::Mapping>>> AddressSpace::CheckL
     int ordinal, std::uint64_t address, Bytes size, Access access) {
   std::vector<std::shared_ptr<Mapping>> found;
   if (size.count() > ~std::uint64_t{0} - address) {
-    return InvalidArgument(fmt::format("{} at {} is not a range", size.count(),
-                                       ToString(DeviceAddress(address))));
+    return InvalidArgument(
+        fmt::format("{} at {} is not a range", size.count(), ToString(DeviceAddress(address))));
   }
   const std::uint64_t end = address + size.count();
   for (std::uint64_t at = address; at < end;) {
-    auto entry = table_.upper_bound(at);
-    if (entry == table_.begin() || (--entry)->second->end <= at) {
+    const Mapping* mapping = FindLocked(at);
+    if (mapping == nullptr) {
       return InvalidArgument(fmt::format("{} is not mapped", ToString(DeviceAddress(at))));
     }
-    if (!AllowedLocked(*entry->second, ordinal, access)) {
+    if (!AllowedLocked(*mapping, ordinal, access)) {
       return InvalidArgument(fmt::format("device {} has no {} access at {}", ordinal, Verb(access),
                                          ToString(DeviceAddress(at))));
     }
-    found.push_back(entry->second);
-    at = entry->second->end;
+    found.push_back(table_.find(mapping->address)->second);
+    at = mapping->end;
   }
   return found;
 }
@@ -426,8 +437,8 @@ void AddressSpace::UnpinLocked(const std::shared_ptr<Mapping>& mapping) {
   if (stale == stale_.end()) return;
   stale_.erase(stale);
   if (!HasStaleLocked(mapping->address, mapping->end)) {
-    Status restored = SetShadowLocked(mapping->address, mapping->end,
-                                      IdentityPlace(mapping->address));
+    Status restored =
+        SetShadowLocked(mapping->address, mapping->end, IdentityPlace(mapping->address));
     if (!restored.ok()) Log(LogLevel::kDebug, restored.ToString());
   }
   unpinned_.NotifyAll();
@@ -440,11 +451,11 @@ FilePlace AddressSpace::IdentityPlace(std::uint64_t address) const {
 
 FilePlace AddressSpace::ShadowPlaceLocked(std::uint64_t address) const {
   auto overlay = overlays_.upper_bound(address);
-  if (overlay != overlays_.begin() && address < (--overlay)->second.end) {
-    return {overlay->second.place.descriptor,
-            overlay->second.place.offset + (address - overlay->first)};
-  }
-  return IdentityPlace(address);
+  if (overlay == overlays_.begin()) return IdentityPlace(address);
+  --overlay;
+  if (address >= overlay->second.end) return IdentityPlace(address);
+  return {overlay->second.place.descriptor,
+          overlay->second.place.offset + (address - overlay->first)};
 }
 
 bool AddressSpace::SplitsLocked(std::uint64_t boundary) const {
@@ -476,15 +487,16 @@ Status AddressSpace::SetShadowLocked(std::uint64_t start, std::uint64_t end, Fil
   }
   splits_before += SplitsLocked(end) ? 1 : 0;
 
-  const auto splits = [&](std::uint64_t boundary, std::uint64_t outside, std::uint64_t inside) {
-    if ((boundary - start_) % arena_size_ == 0) return std::size_t{0};
-    const FilePlace there = ShadowPlaceLocked(outside);
-    const std::uint64_t offset = place.offset + (inside - start);
-    const bool joined = there.descriptor == place.descriptor &&
-                        offset - there.offset == inside - outside;
-    return joined ? std::size_t{0} : std::size_t{1};
-  };
-  const std::size_t splits_after = splits(start, start - 1, start) + splits(end, end, end - 1);
+  // Inside there will be none; at the two ends there is one unless the neighbour continues it.
+  std::size_t splits_after = 0;
+  if ((start - start_) % arena_size_ != 0) {
+    const FilePlace before = ShadowPlaceLocked(start - 1);
+    splits_after += before == FilePlace{place.descriptor, place.offset - 1} ? 0 : 1;
+  }
+  if ((end - start_) % arena_size_ != 0) {
+    const FilePlace after = ShadowPlaceLocked(end);
+    splits_after += after == FilePlace{place.descriptor, place.offset + (end - start)} ? 0 : 1;
+  }
 
   if (splits_after > splits_before &&
       budget_->used + (splits_after - splits_before) > budget_->limit) {
@@ -511,8 +523,8 @@ Status AddressSpace::SetShadowLocked(std::uint64_t start, std::uint64_t end, Fil
     first = overlays_.erase(first);
     if (from < start) overlays_.emplace(from, Overlay{start, old.place});
     if (old.end > end) {
-      overlays_.emplace(
-          end, Overlay{old.end, {old.place.descriptor, old.place.offset + (end - from)}});
+      overlays_.emplace(end,
+                        Overlay{old.end, {old.place.descriptor, old.place.offset + (end - from)}});
       break;
     }
   }

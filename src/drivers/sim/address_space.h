@@ -140,8 +140,9 @@ class AddressSpace {
   // address.
   Status Check(int ordinal, std::uint64_t address, Bytes size, hal::Access access)
       KEEL_EXCLUDES(mutex_);
-  // The same, and pins the range; its bytes are then at the pointer until the pins go. kUnavailable:
-  // an operation still holds what was mapped there before; wait (WaitForUnpin) and try again.
+  // The same, and pins the range; its bytes are then at the pointer until the pins go.
+  // kUnavailable: an operation still holds what was mapped there before; wait (WaitForUnpin) and
+  // try again.
   Result<std::byte*> Pin(int ordinal, std::uint64_t address, Bytes size, hal::Access access,
                          Pins& pins) KEEL_EXCLUDES(mutex_);
   // Until a pin goes, or a short time has passed.
@@ -166,6 +167,10 @@ class AddressSpace {
   std::size_t ArenaOf(std::uint64_t address) const { return (address - start_) / arena_size_; }
   FilePlace IdentityPlace(std::uint64_t address) const;
 
+  bool InOneReservationLocked(std::uint64_t start, std::uint64_t size) const
+      KEEL_REQUIRES(mutex_);
+  // The mapping that the address lies in; null if none.
+  const Mapping* FindLocked(std::uint64_t address) const KEEL_REQUIRES(mutex_);
   Status InsertLocked(std::uint64_t address, std::shared_ptr<PhysicalBlock> block, int plain_owner)
       KEEL_REQUIRES(mutex_);
   void RemoveLocked(Table::iterator entry) KEEL_REQUIRES(mutex_);

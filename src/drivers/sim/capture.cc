@@ -61,7 +61,8 @@ void CaptureRegistry::OverLocked(Capture& capture) {
       stream->capture = nullptr;  // not the last reference: open_ has one
     }
   }
-  std::erase_if(open_, [&](const std::shared_ptr<Capture>& open) { return open.get() == &capture; });
+  std::erase_if(open_,
+                [&](const std::shared_ptr<Capture>& open) { return open.get() == &capture; });
   open_count_.fetch_sub(1);
 }
 
@@ -109,7 +110,8 @@ Result<bool> CaptureRegistry::Append(SimStream& stream, StoredCommand& command) 
   Capture* capture = Of(stream);
   if (capture == nullptr) return false;
   if (!capture->broken_by.empty()) return Broken(*capture);
-  KEEL_ASSIGN(const hal::NodeHandle node, capture->graph->Add(stream.frontier, std::move(command)));
+  KEEL_ASSIGN(const hal::NodeHandle node, capture->graph->Add(stream.frontier, std::move(command),
+                                                                stream.device().ordinal()));
   stream.frontier = {node};
   return true;
 }

@@ -33,7 +33,8 @@ std::chrono::microseconds RandomDelay(SimStream& stream) {
 
 class Context final : public KernelContext {
  public:
-  Context(const StoredKernel& launch, SimStream& stream) : launch_(launch), stream_(stream) {}
+  Context(const StoredKernel& launch, int ordinal, SimStream& stream)
+      : launch_(launch), ordinal_(ordinal), stream_(stream) {}
 
   // Pins every declared buffer.
   Status Prepare() {
@@ -41,7 +42,7 @@ class Context final : public KernelContext {
     for (std::size_t i = 0; i < launch_.args.size(); ++i) {
       const hal::KernelArg& arg = launch_.args[i];
       if (!arg.is_buffer()) continue;
-      uses.push_back({stream_.device().ordinal(), arg.address().value(), arg.extent(),
+      uses.push_back({ordinal_, arg.address().value(), arg.extent(),
                       launch_.kernel->parameters[i].access});
     }
     auto pointers = stream_.device().machine().PinAll(uses, held_, /*may_wait=*/true);
@@ -61,7 +62,7 @@ class Context final : public KernelContext {
   std::size_t arg_count() const override { return launch_.args.size(); }
 
   std::byte* Translate(DeviceAddress address, Bytes size, Access access) override {
-    const MemoryUse use{stream_.device().ordinal(), address.value(), size, access};
+    const MemoryUse use{ordinal_, address.value(), size, access};
     // Waiting could wait for this very kernel; what moved under a running kernel is a fault.
     auto pointers = stream_.device().machine().PinAll({&use, 1}, held_, /*may_wait=*/false);
     if (pointers.ok()) return pointers->front();
@@ -71,14 +72,13 @@ class Context final : public KernelContext {
 
  private:
   std::span<std::byte> RawBuffer(std::size_t i) override { return buffers_[i]; }
-  const void* RawValue(std::size_t i, std::size_t) const override {
-    return launch_.args[i].data();
-  }
+  const void* RawValue(std::size_t i, std::size_t) const override { return launch_.args[i].data(); }
   Status Fault(const Status& cause) const {
     return DeviceLost(fmt::format("kernel '{}': {}", launch_.kernel->name, cause.message()));
   }
 
   const StoredKernel& launch_;
+  const int ordinal_;
   SimStream& stream_;
   HeldMemory held_;
   std::vector<std::span<std::byte>> buffers_;
@@ -93,12 +93,13 @@ Status Fault(const char* what, const Status& cause) {
 // Runs one command; a visitor by overload.
 class Runner {
  public:
-  explicit Runner(SimStream& stream) : stream_(stream), machine_(stream.device().machine()) {}
+  Runner(int ordinal, SimStream& stream)
+      : ordinal_(ordinal), stream_(stream), machine_(stream.device().machine()) {}
 
   Status operator()(const hal::EmptyNode&) const { return OkStatus(); }
 
   Status operator()(const StoredKernel& launch) const {
-    Context context(launch, stream_);
+    Context context(launch, ordinal_, stream_);
     KEEL_TRY(context.Prepare());
     launch.kernel->function(context);
     return context.fault();
@@ -108,7 +109,8 @@ class Runner {
     HeldMemory held;
     std::vector<MemoryUse> uses;
     const bool staged = !copy.staged_source.empty();
-    if (!copy.pageable_destination) uses.push_back(Use(copy.destination, copy.size, Access::kWrite));
+    if (!copy.pageable_destination)
+      uses.push_back(Use(copy.destination, copy.size, Access::kWrite));
     if (!staged) uses.push_back(Use(copy.source, copy.size, Access::kRead));
     const auto pointers = machine_.PinAll(uses, held, /*may_wait=*/true);
     if (!pointers.ok()) return Fault("copy", pointers.status());
@@ -194,17 +196,17 @@ class Runner {
 
   MemoryUse Use(const CopySide& side, Bytes size, Access access) const {
     // Pinned host memory is the same to every device.
-    const int ordinal =
-        side.ordinal == CopySide::kHost ? stream_.device().ordinal() : side.ordinal;
+    const int ordinal = side.ordinal == CopySide::kHost ? ordinal_ : side.ordinal;
     return {ordinal, side.address, size, access};
   }
 
   Result<std::vector<std::byte*>> PinOne(DeviceAddress address, Bytes size, Access access,
                                          HeldMemory& held) const {
-    const MemoryUse use{stream_.device().ordinal(), address.value(), size, access};
+    const MemoryUse use{ordinal_, address.value(), size, access};
     return machine_.PinAll({&use, 1}, held, /*may_wait=*/true);
   }
 
+  const int ordinal_;
   SimStream& stream_;
   Machine& machine_;
 };
@@ -213,16 +215,16 @@ class Runner {
 
 bool InHostCall() { return in_host_call; }
 
-Status RunCommand(const StoredCommand& command, SimStream& stream) {
+Status RunCommand(const StoredCommand& command, int ordinal, SimStream& stream) {
   if (const auto delay = RandomDelay(stream); delay.count() > 0) std::this_thread::sleep_for(delay);
-  return std::visit(Runner(stream), command);
+  return std::visit(Runner(ordinal, stream), command);
 }
 
 Status RunProgram(const Program& program, SimStream& stream) {
   if (stream.device().machine().config().delay_us == 0) {
     for (const Program::Node& node : program.nodes) {
       if (stream.Cancelled()) return OkStatus();
-      KEEL_TRY(RunCommand(node.command, stream));
+      KEEL_TRY(RunCommand(node.command, node.ordinal, stream));
     }
     return OkStatus();
   }
@@ -238,7 +240,7 @@ Status RunProgram(const Program& program, SimStream& stream) {
     std::swap(ready[stream.random()() % ready.size()], ready.back());
     const std::size_t i = ready.back();
     ready.pop_back();
-    KEEL_TRY(RunCommand(program.nodes[i].command, stream));
+    KEEL_TRY(RunCommand(program.nodes[i].command, program.nodes[i].ordinal, stream));
     for (const std::size_t next : after[i]) {
       if (--missing[next] == 0) ready.push_back(next);
     }

@@ -10,7 +10,9 @@ namespace keel::sim {
 
 class SimStream;
 
-Status RunCommand(const StoredCommand& command, SimStream& stream);
+// `ordinal`: of the device whose addresses the command means; the stream's own but in a graph that
+// was captured over several devices.
+Status RunCommand(const StoredCommand& command, int ordinal, SimStream& stream);
 // All nodes, each after its dependencies; with random delays also in a random order among those
 // that are allowed.
 Status RunProgram(const Program& program, SimStream& stream);

@@ -21,8 +21,9 @@ const hal::NodeHandle* FindNode(const std::vector<hal::NodeHandle>& handles, hal
 }
 
 const char* KindName(std::size_t kind) {
-  constexpr const char* kNames[] = {"an empty node", "a kernel",      "a copy",       "a fill",
-                                    "a host call",   "a value write", "a value wait", "a child graph"};
+  constexpr const char* kNames[] = {"an empty node", "a kernel",     "a copy",
+                                    "a fill",        "a host call",  "a value write",
+                                    "a value wait",  "a child graph"};
   static_assert(std::size(kNames) == std::variant_size_v<StoredCommand>);
   return kNames[kind];
 }
@@ -38,7 +39,7 @@ Result<std::uint32_t> SimGraph::IndexLocked(hal::NodeHandle node) const {
 }
 
 Result<hal::NodeHandle> SimGraph::Add(std::span<const hal::NodeHandle> dependencies,
-                                      StoredCommand command) {
+                                      StoredCommand command, int ordinal) {
   MutexLock lock(mutex_);
   std::vector<std::uint32_t> indices;
   for (const hal::NodeHandle node : dependencies) {
@@ -48,7 +49,7 @@ Result<hal::NodeHandle> SimGraph::Add(std::span<const hal::NodeHandle> dependenc
   std::sort(indices.begin(), indices.end());
   indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
   const hal::NodeHandle handle = NextNode();
-  content_.program.nodes.push_back({std::move(command), std::move(indices)});
+  content_.program.nodes.push_back({std::move(command), ordinal, std::move(indices)});
   content_.handles.push_back(handle);
   return handle;
 }
@@ -114,7 +115,8 @@ hal::UpdateReport SimExec::Update(const SimGraph& graph) {
   const std::vector<Program::Node>& have = program_->nodes;
   const std::vector<Program::Node>& want = content.program.nodes;
   if (have.size() != want.size()) {
-    return {false, fmt::format("topology changed: {} nodes instead of {}", want.size(), have.size()),
+    return {false,
+            fmt::format("topology changed: {} nodes instead of {}", want.size(), have.size()),
             std::nullopt};
   }
   for (std::size_t i = 0; i < have.size(); ++i) {

@@ -19,8 +19,9 @@ namespace keel::sim {
 class SimGraph {
  public:
   // Dependencies must be nodes of this graph (kInvalidArgument).
-  Result<hal::NodeHandle> Add(std::span<const hal::NodeHandle> dependencies, StoredCommand command)
-      KEEL_EXCLUDES(mutex_);
+  // `ordinal`: of the device whose addresses the command means.
+  Result<hal::NodeHandle> Add(std::span<const hal::NodeHandle> dependencies, StoredCommand command,
+                              int ordinal) KEEL_EXCLUDES(mutex_);
   std::vector<hal::NodeInfo> List() const KEEL_EXCLUDES(mutex_);
   // Whether every node comes before, or is, one of these.
   bool AllReach(std::span<const hal::NodeHandle> last) const KEEL_EXCLUDES(mutex_);

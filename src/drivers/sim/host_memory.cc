@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <iterator>
@@ -11,7 +13,20 @@
 namespace keel::sim {
 namespace {
 
+// Precondition: it was allocated, so it is no number that overflows.
 Bytes WholePages(Bytes size) { return *AlignUp(size, 4_KiB); }
+
+// Memory that is not there cannot be pinned; the kernel knows, a few pages at a time.
+bool Exists(std::uint64_t address, Bytes size) {
+  constexpr std::uint64_t kPage = 4096;
+  std::array<unsigned char, 4096> residency;
+  const std::uint64_t end = address + size.count();
+  for (std::uint64_t at = address / kPage * kPage; at < end; at += residency.size() * kPage) {
+    const std::uint64_t length = std::min(end - at, residency.size() * kPage);
+    if (mincore(reinterpret_cast<void*>(at), length, residency.data()) != 0) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -20,6 +35,10 @@ HostRange::~HostRange() {
 }
 
 Result<void*> HostMemoryTable::Allocate(Bytes size) {
+  if (!AlignUp(size, 4_KiB)) {
+    return ResourceExhausted(
+        fmt::format("{} bytes of pinned host memory are more than any host has", size.count()));
+  }
   const std::uint64_t pages = WholePages(size).count();
   void* start = mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED) {
@@ -56,9 +75,10 @@ Status HostMemoryTable::Free(void* pointer) {
   MutexLock lock(mutex_);
   const auto entry = ranges_.find(reinterpret_cast<std::uint64_t>(pointer));
   if (entry == ranges_.end() || !entry->second->owned()) {
-    return InvalidArgument(fmt::format("{} is not pinned memory that was allocated here, or it was "
-                                       "freed already",
-                                       pointer));
+    return InvalidArgument(
+        fmt::format("{} is not pinned memory that was allocated here, or it was "
+                    "freed already",
+                    pointer));
   }
   gone = std::move(entry->second);
   ranges_.erase(entry);
@@ -66,8 +86,11 @@ Status HostMemoryTable::Free(void* pointer) {
 }
 
 Status HostMemoryTable::Register(void* pointer, Bytes size) {
-  auto range =
-      std::make_shared<HostRange>(static_cast<std::byte*>(pointer), size, /*owned=*/false);
+  if (!Exists(reinterpret_cast<std::uint64_t>(pointer), size)) {
+    return InvalidArgument(
+        fmt::format("{} at {} are not memory of this process", ToString(size), pointer));
+  }
+  auto range = std::make_shared<HostRange>(static_cast<std::byte*>(pointer), size, /*owned=*/false);
   MutexLock lock(mutex_);
   return InsertLocked(std::move(range));
 }

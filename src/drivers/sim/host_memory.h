@@ -20,8 +20,7 @@ namespace keel::sim {
 
 class HostRange {
  public:
-  HostRange(std::byte* start, Bytes size, bool owned)
-      : start_(start), size_(size), owned_(owned) {}
+  HostRange(std::byte* start, Bytes size, bool owned) : start_(start), size_(size), owned_(owned) {}
   ~HostRange();
   HostRange(const HostRange&) = delete;
   HostRange& operator=(const HostRange&) = delete;

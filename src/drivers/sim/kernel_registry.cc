@@ -27,19 +27,22 @@ Result<KernelSet> CopyDefinitions(std::span<const KernelDefinition> definitions,
           fmt::format("{}: kernel {} has no name or no function", origin, set.size()));
     }
     if (!names.insert(definition.name).second) {
-      return InvalidArgument(fmt::format("{}: two kernels are named '{}'", origin, definition.name));
+      return InvalidArgument(
+          fmt::format("{}: two kernels are named '{}'", origin, definition.name));
     }
     for (std::size_t i = 0; i < definition.parameters.size(); ++i) {
       const std::uint32_t size = definition.parameters[i].size;
       if (size == 0 || size > hal::KernelArg::kMaxValue) {
-        return InvalidArgument(fmt::format("{}: parameter {} of kernel '{}' has {} bytes, not 1 to {}",
-                                           origin, i, definition.name, size,
-                                           hal::KernelArg::kMaxValue));
+        return InvalidArgument(
+            fmt::format("{}: parameter {} of kernel '{}' has {} bytes, not 1 to {}", origin, i,
+                        definition.name, size, hal::KernelArg::kMaxValue));
       }
     }
     set.push_back(std::make_shared<const Kernel>(
-        Kernel{std::string(definition.name), definition.function,
-               {definition.parameters.begin(), definition.parameters.end()}, library}));
+        Kernel{std::string(definition.name),
+               definition.function,
+               {definition.parameters.begin(), definition.parameters.end()},
+               library}));
   }
   return set;
 }
@@ -130,9 +133,9 @@ Result<KernelSet> LoadKernels(const hal::ModuleSource& source) {
       if (access(source.name.c_str(), R_OK) != 0) {
         return SystemError(fmt::format("opening the module '{}'", source.name), errno);
       }
-      return OpenLibrary(source.name.find('/') == std::string::npos ? "./" + source.name
-                                                                    : source.name,
-                         source.name);
+      return OpenLibrary(
+          source.name.find('/') == std::string::npos ? "./" + source.name : source.name,
+          source.name);
     case hal::ModuleSource::Kind::kImage:
       return OpenImage(source.image);
   }
@@ -157,10 +160,9 @@ Status CheckArguments(const Kernel& kernel, const hal::KernelLaunch& launch) {
                                          kernel.name, arg.size(), parameter.size));
     }
     if (buffer && !hal::Allows(arg.access(), parameter.access)) {
-      return InvalidArgument(
-          fmt::format("argument {} of kernel '{}' is {} by the kernel, but was not declared so", i,
-                      kernel.name,
-                      hal::Allows(parameter.access, hal::Access::kWrite) ? "written" : "read"));
+      return InvalidArgument(fmt::format(
+          "argument {} of kernel '{}' is {} by the kernel, but was not declared so", i, kernel.name,
+          hal::Allows(parameter.access, hal::Access::kWrite) ? "written" : "read"));
     }
   }
   for (std::size_t axis = 0; axis < 3; ++axis) {

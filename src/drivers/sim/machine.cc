@@ -1,7 +1,6 @@
 #include "drivers/sim/machine.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <fstream>
@@ -41,14 +40,6 @@ std::size_t MaxMapCount() {
 
 }  // namespace
 
-std::uint64_t ForkGeneration() {
-  static std::atomic<std::uint64_t> generation{0};
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, +[] { generation.fetch_add(1); });
-  (void)registered;
-  return generation.load(std::memory_order_relaxed);
-}
-
 Result<std::shared_ptr<Machine>> Machine::Create(const SimConfig& given) {
   SimConfig config = given;
   config.arena = ChooseArena(given);
@@ -81,9 +72,8 @@ Result<std::shared_ptr<Machine>> Machine::Create(const SimConfig& given) {
     machine->spaces_.push_back(std::move(space));
   } else {
     for (const std::shared_ptr<MemoryFile>& file : machine->files_) {
-      KEEL_ASSIGN(auto space,
-                  AddressSpace::Create(machine->arena_.start(), config.arena, {file},
-                                       config.granularity, &machine->budget_));
+      KEEL_ASSIGN(auto space, AddressSpace::Create(machine->arena_.start(), config.arena, {file},
+                                                   config.granularity, &machine->budget_));
       machine->spaces_.push_back(std::move(space));
     }
   }

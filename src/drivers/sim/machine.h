@@ -120,8 +120,4 @@ class Machine {
   std::array<SimDevice*, kMaxDevices> devices_ KEEL_GUARDED_BY(mutex_){};
 };
 
-// Counts the forks that this process descends from since the library was loaded. A device that
-// was opened under another count has no threads here.
-std::uint64_t ForkGeneration();
-
 }  // namespace keel::sim

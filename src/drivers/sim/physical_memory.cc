@@ -72,8 +72,8 @@ Result<std::uint64_t> MemoryFile::ClaimPlace(std::optional<std::uint64_t> wish, 
 
 void MemoryFile::ReturnPlace(std::uint64_t offset, Bytes size) {
   // The next owner of this place must not see these bytes, and the host wants its pages back.
-  if (fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                static_cast<off_t>(offset), static_cast<off_t>(size.count())) != 0) {
+  if (fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                static_cast<off_t>(size.count())) != 0) {
     Log(LogLevel::kWarn, SystemError("returning simulated memory to the host", errno).ToString());
   }
   MutexLock lock(mutex_);
@@ -83,9 +83,9 @@ void MemoryFile::ReturnPlace(std::uint64_t offset, Bytes size) {
 Result<std::shared_ptr<PhysicalBlock>> PhysicalBlock::Create(std::shared_ptr<MemoryFile> file,
                                                              Bytes size, bool exportable) {
   if (!file->Charge(size)) {
-    return ResourceExhausted(fmt::format(
-        "device {} has {} of {} left, {} were asked for", file->ordinal(),
-        ToString(file->capacity() - file->used()), ToString(file->capacity()), ToString(size)));
+    return ResourceExhausted(fmt::format("device {} has {} of {} left, {} were asked for",
+                                         file->ordinal(), ToString(file->capacity() - file->used()),
+                                         ToString(file->capacity()), ToString(size)));
   }
   UniqueFd own_file;
   if (exportable) {

@@ -49,6 +49,8 @@ static_assert(std::variant_size_v<StoredCommand> == std::variant_size_v<hal::Com
 struct Program {
   struct Node {
     StoredCommand command;
+    // Whose addresses the command means: a capture may join streams of several devices.
+    int ordinal = 0;
     std::vector<std::uint32_t> dependencies;
   };
   std::vector<Node> nodes;

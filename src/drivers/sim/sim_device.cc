@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/fork.h"
 #include "drivers/sim/execute.h"
 #include "keel/base/log.h"
 #include "keel/hal/driver.h"

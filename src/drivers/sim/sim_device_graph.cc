@@ -39,9 +39,9 @@ Result<std::vector<hal::NodeHandle>> SimDevice::GetCaptureFrontier(hal::StreamHa
 Result<std::shared_ptr<SimGraph>> SimDevice::FindGraph(hal::GraphHandle graph) const {
   const std::shared_ptr<GraphObject> found = machine_->graphs.Find(graph.value);
   if (found == nullptr || found->ordinal != ordinal_) {
-    return InvalidArgument(fmt::format(
-        "{:#x} is not the handle of a graph of device {}, or was destroyed", graph.value,
-        ordinal_));
+    return InvalidArgument(
+        fmt::format("{:#x} is not the handle of a graph of device {}, or was destroyed",
+                    graph.value, ordinal_));
   }
   return found->graph;
 }
@@ -118,7 +118,7 @@ Result<hal::NodeHandle> SimDevice::AddNode(hal::GraphHandle graph,
   KEEL_TRY(Enter(Primitive::kAddNode));
   KEEL_ASSIGN(const auto found, FindGraph(graph));
   KEEL_ASSIGN(StoredCommand stored, Store(command));
-  return found->Add(dependencies, std::move(stored));
+  return found->Add(dependencies, std::move(stored), ordinal_);
 }
 
 Result<std::vector<hal::NodeInfo>> SimDevice::GetNodes(hal::GraphHandle graph) {

@@ -21,8 +21,8 @@ Result<DeviceAddress> SimDevice::AllocatePlain(Bytes size) {
   if (size.empty()) return InvalidArgument("plain memory of 0 bytes");
   const std::optional<Bytes> whole = AlignUp(size, 4_KiB);
   if (!whole) {
-    return ResourceExhausted(fmt::format("{} bytes of plain memory are more than any device has",
-                                         size.count()));
+    return ResourceExhausted(
+        fmt::format("{} bytes of plain memory are more than any device has", size.count()));
   }
   KEEL_ASSIGN(auto block, PhysicalBlock::Create(machine_->FileOf(ordinal_), *whole,
                                                 /*exportable=*/false));
@@ -100,14 +100,13 @@ Status SimDevice::FreeAddress(DeviceAddress address, Bytes size) {
   return machine_->SpaceOf(ordinal_).FreeReservation(address, size);
 }
 
-Status SimDevice::Map(DeviceAddress address, Bytes size, Offset offset,
-                      hal::MemoryHandle memory) {
+Status SimDevice::Map(DeviceAddress address, Bytes size, Offset offset, hal::MemoryHandle memory) {
   KEEL_TRY(Enter(Primitive::kMap));
   KEEL_ASSIGN(auto block, FindMemory(memory));
   if (offset != Offset(0) || size != block->size()) {
-    return InvalidArgument(fmt::format(
-        "memory is mapped whole: offset 0 and {}, not offset {} and {}", ToString(block->size()),
-        offset.value(), ToString(size)));
+    return InvalidArgument(
+        fmt::format("memory is mapped whole: offset 0 and {}, not offset {} and {}",
+                    ToString(block->size()), offset.value(), ToString(size)));
   }
   if (!machine_->config().unified && block->ordinal() != ordinal_) {
     return InvalidArgument(
@@ -135,9 +134,8 @@ Status SimDevice::SetAccess(DeviceAddress address, Bytes size,
     by_ordinal.push_back({other, grant.access});
   }
   return machine_->SpaceOf(ordinal_).SetAccess(
-      address, size, by_ordinal, [this](int device, int owner) {
-        return machine_->CanAccess(device, owner);
-      });
+      address, size, by_ordinal,
+      [this](int device, int owner) { return machine_->CanAccess(device, owner); });
 }
 
 Result<hal::Access> SimDevice::GetAccess(DeviceAddress address, hal::DeviceId device) {
@@ -161,7 +159,8 @@ Status SimDevice::RegisterHost(void* pointer, Bytes size) {
   KEEL_TRY(Enter(Primitive::kRegisterHost, Safety::kUnsafeInCapture));
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
   if (pointer == nullptr || size.empty() || size.count() > ~std::uint64_t{0} - address) {
-    return InvalidArgument(fmt::format("{} bytes at {} are not host memory", size.count(), pointer));
+    return InvalidArgument(
+        fmt::format("{} bytes at {} are not host memory", size.count(), pointer));
   }
   for (int device = 0; device < machine_->config().devices; ++device) {
     if (machine_->SpaceOf(device).Contains(address)) {

@@ -76,8 +76,8 @@ Result<hal::StreamHandle> SimDevice::GetDefaultStream(hal::DefaultStream which) 
     const hal::StreamHandle have = legacy ? legacy_ : per_thread_[std::this_thread::get_id()];
     if (have) return have;
   }
-  KEEL_ASSIGN(auto stream, StartStream(legacy ? SimStream::Role::kLegacy
-                                              : SimStream::Role::kPerThread));
+  KEEL_ASSIGN(auto stream,
+              StartStream(legacy ? SimStream::Role::kLegacy : SimStream::Role::kPerThread));
   MutexLock lock(mutex_);
   hal::StreamHandle& handle = legacy ? legacy_ : per_thread_[std::this_thread::get_id()];
   // Another thread may have been faster with the one that all share; ours then ends unused.
@@ -281,8 +281,8 @@ Result<StoredCopy> SimDevice::StoreCopy(const hal::Copy& copy) const {
   const std::uint64_t from = copy.source.address;
   const std::uint64_t size = copy.size.count();
   if (size > ~std::uint64_t{0} - to || size > ~std::uint64_t{0} - from) {
-    return InvalidArgument(fmt::format("a copy of {} bytes runs over the end of the addresses",
-                                       size));
+    return InvalidArgument(
+        fmt::format("a copy of {} bytes runs over the end of the addresses", size));
   }
   const bool same_space =
       stored.destination.ordinal == stored.source.ordinal || machine_->config().unified;
@@ -372,8 +372,8 @@ namespace {
 
 Status CheckValueAddress(DeviceAddress address) {
   if (IsAligned(address, Bytes(8))) return OkStatus();
-  return InvalidArgument(fmt::format("a 64-bit value at {} is not aligned to 8 bytes",
-                                     ToString(address)));
+  return InvalidArgument(
+      fmt::format("a 64-bit value at {} is not aligned to 8 bytes", ToString(address)));
 }
 
 }  // namespace
@@ -412,9 +412,9 @@ Result<hal::ModuleHandle> SimDevice::LoadModule(const hal::ModuleSource& source)
   KEEL_ASSIGN(const KernelSet kernels, LoadKernels(source));
   auto module = std::make_shared<ModuleObject>(ModuleObject{ordinal_, {}});
   for (const std::shared_ptr<const Kernel>& kernel : kernels) {
-    module->kernels.emplace_back(kernel->name,
-                                 machine_->kernels.Insert(std::make_shared<KernelObject>(
-                                     KernelObject{kernel, ordinal_})));
+    module->kernels.emplace_back(
+        kernel->name,
+        machine_->kernels.Insert(std::make_shared<KernelObject>(KernelObject{kernel, ordinal_})));
   }
   return hal::ModuleHandle{machine_->modules.Insert(std::move(module))};
 }
@@ -424,9 +424,9 @@ Status SimDevice::UnloadModule(hal::ModuleHandle module) {
   const std::shared_ptr<ModuleObject> found = machine_->modules.Find(module.value);
   if (found == nullptr || found->ordinal != ordinal_ ||
       machine_->modules.Remove(module.value) == nullptr) {
-    return InvalidArgument(fmt::format(
-        "{:#x} is not the handle of a module of device {}, or was unloaded", module.value,
-        ordinal_));
+    return InvalidArgument(
+        fmt::format("{:#x} is not the handle of a module of device {}, or was unloaded",
+                    module.value, ordinal_));
   }
   for (const auto& [name, kernel] : found->kernels) machine_->kernels.Remove(kernel);
   return OkStatus();
@@ -436,9 +436,9 @@ Result<hal::KernelHandle> SimDevice::FindKernel(hal::ModuleHandle module, std::s
   KEEL_TRY(Enter(Primitive::kFindKernel));
   const std::shared_ptr<ModuleObject> found = machine_->modules.Find(module.value);
   if (found == nullptr || found->ordinal != ordinal_) {
-    return InvalidArgument(fmt::format(
-        "{:#x} is not the handle of a module of device {}, or was unloaded", module.value,
-        ordinal_));
+    return InvalidArgument(
+        fmt::format("{:#x} is not the handle of a module of device {}, or was unloaded",
+                    module.value, ordinal_));
   }
   for (const auto& [kernel_name, kernel] : found->kernels) {
     if (kernel_name == name) return hal::KernelHandle{kernel};

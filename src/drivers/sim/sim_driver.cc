@@ -1,5 +1,8 @@
 // The simulated driver: configuration, and opening of devices.
 
+#include "base/fork.h"
+#include "drivers/sim/sim_driver.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -9,7 +12,6 @@
 
 #include "drivers/sim/machine.h"
 #include "drivers/sim/sim_device.h"
-#include "drivers/sim/sim_driver.h"
 #include "keel/base/config_string.h"
 #include "keel/drivers/sim.h"
 
@@ -23,8 +25,9 @@ Status CheckConfig(const SimConfig& config) {
   }
   if (!IsPowerOfTwo(config.granularity) || config.granularity < 4_KiB ||
       config.granularity > 1_GiB) {
-    return InvalidArgument(fmt::format("granularity must be a power of two from 4 KiB to 1 GiB, not {}",
-                                       config.granularity.count()));
+    return InvalidArgument(
+        fmt::format("granularity must be a power of two from 4 KiB to 1 GiB, not {}",
+                    config.granularity.count()));
   }
   if (config.memory < config.granularity || config.memory > 64_TiB) {
     return InvalidArgument(fmt::format("memory must be from one granule ({}) to 64 TiB, not {}",
@@ -48,6 +51,7 @@ class SimDriver final : public hal::Driver {
   Result<std::vector<hal::DeviceInfo>> Enumerate() override {
     if (!config_.ok()) return config_.status();
     std::vector<hal::DeviceInfo> devices;
+    devices.reserve(static_cast<std::size_t>(config_->devices));
     for (int i = 0; i < config_->devices; ++i) devices.push_back(DescribeDevice(*config_, i));
     return devices;
   }
@@ -55,9 +59,10 @@ class SimDriver final : public hal::Driver {
   Result<std::shared_ptr<hal::Device>> Open(int ordinal) override KEEL_EXCLUDES(mutex_) {
     if (!config_.ok()) return config_.status();
     if (ordinal < 0 || ordinal >= config_->devices) {
-      return NotFound(fmt::format("there is no simulated device {}; there are 0 to {} (KEEL_SIM "
-                                  "devices:N makes more)",
-                                  ordinal, config_->devices - 1));
+      return NotFound(
+          fmt::format("there is no simulated device {}; there are 0 to {} (KEEL_SIM "
+                      "devices:N makes more)",
+                      ordinal, config_->devices - 1));
     }
     MutexLock lock(mutex_);
     if (fork_generation_ != ForkGeneration()) {

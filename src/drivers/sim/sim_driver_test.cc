@@ -1,10 +1,9 @@
-#include "keel/drivers/sim.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 
+#include "keel/drivers/sim.h"
 #include "keel/hal/driver.h"
 #include "keel/hal/instrumented.h"
 

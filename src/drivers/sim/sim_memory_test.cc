@@ -180,8 +180,7 @@ TEST(SimMemoryTest, NeighbouringAliasesOfNeighbouringMemoryShareAHostMapping) {
   }
   const std::size_t before = controls.host_mappings();
   for (std::uint64_t i = 0; i < 4; ++i) {
-    mappings.push_back(
-        *hal::Mapping::Create(away, Offset((i + 2) * 2_MiB .count()), memories[i]));
+    mappings.push_back(*hal::Mapping::Create(away, Offset((i + 2) * 2_MiB .count()), memories[i]));
   }
   EXPECT_EQ(controls.host_mappings(), before + 2);
 }
@@ -278,12 +277,12 @@ TEST(SimMemoryTest, SeparateSpacesHoldDifferentBytesAtTheSameAddress) {
     EXPECT_EQ(value, 100 + i);
   }
   // A copy says which device it means on both sides.
-  ASSERT_TRUE(machine.devices[0]
-                  ->EnqueueCopy(stream[0].get(),
-                                {Location::On(machine.devices[1]->id(), memory[1].address()),
-                                 Location::On(machine.devices[0]->id(), memory[0].address()),
-                                 Bytes(8)})
-                  .ok());
+  ASSERT_TRUE(
+      machine.devices[0]
+          ->EnqueueCopy(stream[0].get(),
+                        {Location::On(machine.devices[1]->id(), memory[1].address()),
+                         Location::On(machine.devices[0]->id(), memory[0].address()), Bytes(8)})
+          .ok());
   ASSERT_TRUE(stream[0].Synchronize().ok());
   std::uint64_t value = 0;
   ASSERT_TRUE(Get(stream[1], &value, memory[1].address(), Bytes(8)).ok());

@@ -163,14 +163,18 @@ TEST(SimModuleTest, ASharedObjectIsAModuleFromItsFileAndFromItsBytes) {
 
 TEST(SimModuleTest, WhatIsNotAModuleIsNamed) {
   const auto device = OpenOne();
-  const auto error = [&](const hal::ModuleSource& source) { return device->LoadModule(source).status(); };
+  const auto error = [&](const hal::ModuleSource& source) {
+    return device->LoadModule(source).status();
+  };
   const Status missing = error(hal::ModuleSource::File("/nonexistent/module.so"));
   EXPECT_EQ(missing.code(), StatusCode::kNotFound);
   EXPECT_THAT(std::string(missing.message()), HasSubstr("/nonexistent/module.so"));
   const std::string text = "not an ELF file";
   EXPECT_EQ(error(hal::ModuleSource::Image(std::as_bytes(std::span(text)))).code(),
             StatusCode::kInvalidArgument);
-  const std::string truncated = "\x7f" "ELF and no more";
+  const std::string truncated =
+      "\x7f"
+      "ELF and no more";
   EXPECT_EQ(error(hal::ModuleSource::Image(std::as_bytes(std::span(truncated)))).code(),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(error(hal::ModuleSource::Registered("nobody")).code(), StatusCode::kNotFound);
@@ -179,7 +183,8 @@ TEST(SimModuleTest, WhatIsNotAModuleIsNamed) {
 TEST(SimModuleTest, BadDefinitionsAreRefused) {
   const KernelDefinition nameless{"", [](KernelContext&) {}, {}};
   EXPECT_EQ(RegisterKernels("bad", {&nameless, 1}).code(), StatusCode::kInvalidArgument);
-  const KernelDefinition twice[] = {{"k", [](KernelContext&) {}, {}}, {"k", [](KernelContext&) {}, {}}};
+  const KernelDefinition twice[] = {{"k", [](KernelContext&) {}, {}},
+                                    {"k", [](KernelContext&) {}, {}}};
   EXPECT_EQ(RegisterKernels("bad", twice).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(RegisterKernels("keel", {}).code(), StatusCode::kAlreadyExists);
 }

@@ -1,4 +1,5 @@
-// The kernels of keel/hal/standard_kernels.h for the simulated device.
+// The kernels of keel/hal/standard_kernels.h for the simulated device: the common bodies, fed from a
+// KernelContext.
 
 #include "keel/hal/standard_kernels.h"
 
@@ -6,9 +7,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
+#include <initializer_list>
 #include <thread>
 
+#include "drivers/shared/standard_kernels_body.h"
 #include "drivers/sim/kernel_registry.h"
 
 namespace keel::sim {
@@ -16,79 +18,102 @@ namespace {
 
 using P = KernelParameter;
 
+// The whole grid is one worker.
+constexpr kernels::Worker kAlone{0, 1};
+
+// The kernels' body knows addresses; only the context knows what they mean.
+class Machine {
+ public:
+  explicit Machine(KernelContext& context) : context_(context) {}
+
+  static void Add(kernels::U64* to, kernels::U64 value) { std::atomic_ref(*to).fetch_add(value); }
+  static kernels::U64 Load(const kernels::U64* from) {
+    return std::atomic_ref(*const_cast<kernels::U64*>(from)).load(std::memory_order_acquire);
+  }
+  static kernels::U64 NowMicros() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<kernels::U64>(
+        std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+  }
+  // A real device's kernel would burn a core of its own; this one shares the host's.
+  static void Pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+
+  kernels::U8* Write(kernels::U64 address, kernels::U64 size) {
+    return reinterpret_cast<kernels::U8*>(
+        context_.Translate(DeviceAddress(address), Bytes(size), hal::Access::kWrite));
+  }
+  const kernels::U8* Read(kernels::U64 address, kernels::U64 size) {
+    return reinterpret_cast<const kernels::U8*>(
+        context_.Translate(DeviceAddress(address), Bytes(size), hal::Access::kRead));
+  }
+
+ private:
+  KernelContext& context_;
+};
+
+// Argument i as the body wants it.
+template <class T>
+T* Data(KernelContext& context, std::size_t i) {
+  return context.Buffer<T>(i).data();
+}
+
+// Argument i, a count of elements, no further than the buffers that the launch declared.
+std::uint64_t Count(KernelContext& context, std::size_t i,
+                    std::initializer_list<std::size_t> available) {
+  return std::min<std::uint64_t>(context.Value<std::uint64_t>(i), std::min(available));
+}
+
 void Fill(KernelContext& context) {
-  const auto out = context.Buffer<std::uint32_t>(0);
-  const auto n = std::min<std::uint64_t>(context.Value<std::uint64_t>(2), out.size());
-  std::fill_n(out.begin(), n, context.Value<std::uint32_t>(1));
+  kernels::Fill(kAlone, Data<kernels::U32>(context, 0), context.Value<std::uint32_t>(1),
+                Count(context, 2, {context.Buffer<kernels::U32>(0).size()}));
 }
 
 void Add(KernelContext& context) {
-  const auto a = context.Buffer<const float>(0);
-  const auto b = context.Buffer<const float>(1);
-  const auto c = context.Buffer<float>(2);
-  const auto n = std::min({context.Value<std::uint64_t>(3), a.size(), b.size(), c.size()});
-  for (std::uint64_t i = 0; i < n; ++i) c[i] = a[i] + b[i];
+  kernels::Add(kAlone, Data<const float>(context, 0), Data<const float>(context, 1),
+               Data<float>(context, 2),
+               Count(context, 3,
+                     {context.Buffer<float>(0).size(), context.Buffer<float>(1).size(),
+                      context.Buffer<float>(2).size()}));
 }
 
 void Axpy(KernelContext& context) {
-  const auto x = context.Buffer<const float>(0);
-  const auto y = context.Buffer<float>(1);
-  const float a = context.Value<float>(2);
-  const auto n = std::min({context.Value<std::uint64_t>(3), x.size(), y.size()});
-  for (std::uint64_t i = 0; i < n; ++i) y[i] += a * x[i];
+  kernels::Axpy(kAlone, Data<const float>(context, 0), Data<float>(context, 1),
+                context.Value<float>(2),
+                Count(context, 3,
+                      {context.Buffer<float>(0).size(), context.Buffer<float>(1).size()}));
 }
 
 void Reduce(KernelContext& context) {
-  const auto x = context.Buffer<const std::uint32_t>(0);
-  const auto total = context.Buffer<std::uint64_t>(1);
-  const auto n = std::min<std::uint64_t>(context.Value<std::uint64_t>(2), x.size());
-  std::uint64_t sum = 0;
-  for (std::uint64_t i = 0; i < n; ++i) sum += x[i];
-  if (!total.empty()) std::atomic_ref(total[0]).fetch_add(sum);
+  if (context.Buffer<kernels::U64>(1).empty()) return;
+  kernels::Reduce<Machine>(kAlone, Data<const kernels::U32>(context, 0),
+                           Data<kernels::U64>(context, 1),
+                           Count(context, 2, {context.Buffer<kernels::U32>(0).size()}));
 }
 
 void Compare(KernelContext& context) {
-  const auto a = context.Buffer<const unsigned char>(0);
-  const auto b = context.Buffer<const unsigned char>(1);
-  const auto differing = context.Buffer<std::uint64_t>(2);
-  const auto n = std::min({context.Value<std::uint64_t>(3), a.size(), b.size()});
-  std::uint64_t count = 0;
-  for (std::uint64_t i = 0; i < n; ++i) count += a[i] != b[i] ? 1 : 0;
-  if (!differing.empty()) std::atomic_ref(differing[0]).fetch_add(count);
+  if (context.Buffer<kernels::U64>(2).empty()) return;
+  kernels::Compare<Machine>(kAlone, Data<const kernels::U8>(context, 0),
+                            Data<const kernels::U8>(context, 1), Data<kernels::U64>(context, 2),
+                            Count(context, 3,
+                                  {context.Buffer<kernels::U8>(0).size(),
+                                   context.Buffer<kernels::U8>(1).size()}));
 }
 
 void Spin(KernelContext& context) {
-  const auto flag = context.Buffer<std::uint64_t>(0);
-  const auto value = context.Value<std::uint64_t>(1);
-  const auto end = std::chrono::steady_clock::now() +
-                   std::chrono::microseconds(context.Value<std::uint64_t>(2));
-  if (flag.empty()) return;
-  while (std::atomic_ref(flag[0]).load(std::memory_order_acquire) != value &&
-         std::chrono::steady_clock::now() < end) {
-    // A real device's kernel would burn a core of its own; this one shares the host's.
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
-  }
+  if (context.Buffer<kernels::U64>(0).empty()) return;
+  kernels::Spin<Machine>(Data<kernels::U64>(context, 0), context.Value<std::uint64_t>(1),
+                         context.Value<std::uint64_t>(2));
 }
 
 void CopyTable(KernelContext& context) {
-  const auto table = context.Buffer<const std::uint64_t>(0);
-  const auto rows = std::min<std::uint64_t>(context.Value<std::uint64_t>(1), table.size() / 3);
-  for (std::uint64_t row = 0; row < rows; ++row) {
-    const Bytes size(table[3 * row + 2]);
-    if (size.empty()) continue;
-    std::byte* to =
-        context.Translate(DeviceAddress(table[3 * row]), size, hal::Access::kWrite);
-    const std::byte* from =
-        context.Translate(DeviceAddress(table[3 * row + 1]), size, hal::Access::kRead);
-    if (to == nullptr || from == nullptr) return;
-    std::memcpy(to, from, size.count());
-  }
+  Machine machine(context);
+  kernels::CopyTable(kAlone, machine, Data<const kernels::U64>(context, 0),
+                     Count(context, 1, {context.Buffer<kernels::U64>(0).size() / 3}));
 }
 
 constexpr P kFillParameters[] = {P::Out(), P::Value<std::uint32_t>(), P::Value<std::uint64_t>()};
 constexpr P kAddParameters[] = {P::In(), P::In(), P::Out(), P::Value<std::uint64_t>()};
-constexpr P kAxpyParameters[] = {P::In(), P::InOut(), P::Value<float>(),
-                                 P::Value<std::uint64_t>()};
+constexpr P kAxpyParameters[] = {P::In(), P::InOut(), P::Value<float>(), P::Value<std::uint64_t>()};
 constexpr P kReduceParameters[] = {P::In(), P::InOut(), P::Value<std::uint64_t>()};
 constexpr P kCompareParameters[] = {P::In(), P::In(), P::InOut(), P::Value<std::uint64_t>()};
 constexpr P kSpinParameters[] = {P::InOut(), P::Value<std::uint64_t>(), P::Value<std::uint64_t>()};

@@ -145,7 +145,7 @@ void SimStream::Run(Work& work) {
       launch->done->Abandon();
     }
   } else {
-    status = RunCommand(std::get<StoredCommand>(work), *this);
+    status = RunCommand(std::get<StoredCommand>(work), device_.ordinal(), *this);
   }
   if (!status.ok()) device_.LoseBy(status);
 }

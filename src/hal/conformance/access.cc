@@ -49,8 +49,8 @@ KEEL_CONFORMANCE_CASE(Access, ReadOnlyMeansIt, .needs = {&Capabilities::virtual_
   EXPECT_EQ(access, Access::kRead);
   EXPECT_TRUE(context.HoldsBytes(memory.address(), bytes));
   EXPECT_CODE(kInvalidArgument, context.WriteBytes(memory.address(), Pattern(16, 2)));
-  EXPECT_CODE(kInvalidArgument, device.EnqueueFill(stream.get(), {.destination = memory.address(),
-                                                                  .count = 16}));
+  EXPECT_CODE(kInvalidArgument,
+              device.EnqueueFill(stream.get(), {.destination = memory.address(), .count = 16}));
   EXPECT_TRUE(context.HoldsBytes(memory.address(), bytes));
   // And back.
   ASSERT_OK(Grant(context, memory.address(), granule, Access::kReadWrite));

@@ -36,9 +36,9 @@ Result<Blocker> Blocker::WithKernel(std::shared_ptr<Device> device, StreamHandle
   state->stream = stream;
   KEEL_ASSIGN(state->flag, PinnedWords::Create(device, 1));
   KEEL_ASSIGN(state->passed, Event::Create(device));
-  const std::array args = {KernelArg::InOut(state->flag.address(), Bytes(8)),
-                           KernelArg::Value<std::uint64_t>(1),
-                           KernelArg::Value<std::uint64_t>(std::chrono::microseconds(kLimit).count())};
+  const std::array args = {
+      KernelArg::InOut(state->flag.address(), Bytes(8)), KernelArg::Value<std::uint64_t>(1),
+      KernelArg::Value<std::uint64_t>(std::chrono::microseconds(kLimit).count())};
   KEEL_TRY(device->LaunchKernel(stream, {.kernel = spin, .args = args}));
   Blocker blocker(std::move(state));
   KEEL_TRY(blocker.state_->passed.Record(stream));

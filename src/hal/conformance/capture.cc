@@ -25,8 +25,8 @@ testing::AssertionResult IsInState(CaseContext& context, const Stream& stream, C
   const Result<CaptureState> state = context.device(i).GetCaptureState(stream.get());
   if (!state.ok()) return testing::AssertionFailure() << state.status().ToString();
   if (*state == want) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "the state is " << static_cast<int>(*state) << ", want "
-                                     << static_cast<int>(want);
+  return testing::AssertionFailure()
+         << "the state is " << static_cast<int>(*state) << ", want " << static_cast<int>(want);
 }
 
 std::vector<std::size_t> Kinds(const std::vector<NodeInfo>& nodes) {
@@ -99,10 +99,9 @@ KEEL_CONFORMANCE_CASE(Capture, RecordsEveryKindOfCommand,
   ASSERT_VALUE(Capture capture, Capture::Begin(context.shared(), stream.get()));
   ASSERT_OK(device.EnqueueFill(
       stream.get(), {.destination = a.address(), .value = 2, .width = 4, .count = 1024}));
-  ASSERT_OK(device.EnqueueCopy(stream.get(),
-                               {.destination = Location::On(device.id(), b.address()),
-                                .source = Location::On(device.id(), a.address()),
-                                .size = 4_KiB}));
+  ASSERT_OK(device.EnqueueCopy(stream.get(), {.destination = Location::On(device.id(), b.address()),
+                                              .source = Location::On(device.id(), a.address()),
+                                              .size = 4_KiB}));
   const std::array args = {KernelArg::In(b.address(), 4_KiB),
                            KernelArg::InOut(total.address(), 8_B),
                            KernelArg::Value<std::uint64_t>(1024)};
@@ -114,8 +113,9 @@ KEEL_CONFORMANCE_CASE(Capture, RecordsEveryKindOfCommand,
   EXPECT_EQ(calls.load(), 0);
   EXPECT_EQ(words.Load(), 0u);
   ASSERT_VALUE(const std::vector<NodeInfo> nodes, device.GetNodes(graph.get()));
-  std::vector<std::size_t> want = {KindOf<KernelLaunch>(), KindOf<Copy>(),       KindOf<Fill>(),
-                                   KindOf<HostCall>(),     KindOf<ValueWrite>(), KindOf<ValueWait>()};
+  std::vector<std::size_t> want = {KindOf<KernelLaunch>(), KindOf<Copy>(),
+                                   KindOf<Fill>(),         KindOf<HostCall>(),
+                                   KindOf<ValueWrite>(),   KindOf<ValueWait>()};
   std::sort(want.begin(), want.end());
   EXPECT_EQ(Kinds(nodes), want);
   // A chain: each depends on the one before, the first on none.
@@ -291,10 +291,10 @@ KEEL_CONFORMANCE_CASE(Capture, EventsForkAndJoinStreams, .needs = {&Capabilities
   ASSERT_OK(device.WaitEvent(origin.get(), join.get()));
   ASSERT_VALUE(const std::vector<NodeHandle> frontier, device.GetCaptureFrontier(origin.get()));
   EXPECT_EQ(frontier.size(), 2u);
-  ASSERT_OK(device.EnqueueCopy(origin.get(),
-                               {.destination = Location::On(device.id(), copy.address()),
-                                .source = Location::On(device.id(), memory.address()),
-                                .size = 16_B}));
+  ASSERT_OK(
+      device.EnqueueCopy(origin.get(), {.destination = Location::On(device.id(), copy.address()),
+                                        .source = Location::On(device.id(), memory.address()),
+                                        .size = 16_B}));
   // Only the stream where it began can end it.
   EXPECT_TRUE(HasCode({StatusCode::kFailedPrecondition, StatusCode::kInvalidArgument},
                       device.EndCapture(branch.get())));
@@ -303,9 +303,8 @@ KEEL_CONFORMANCE_CASE(Capture, EventsForkAndJoinStreams, .needs = {&Capabilities
 
   ASSERT_VALUE(const std::vector<NodeInfo> nodes, device.GetNodes(graph.get()));
   ASSERT_EQ(nodes.size(), 4u);
-  const auto last = std::find_if(nodes.begin(), nodes.end(), [](const NodeInfo& node) {
-    return node.kind == KindOf<Copy>();
-  });
+  const auto last = std::find_if(nodes.begin(), nodes.end(),
+                                 [](const NodeInfo& node) { return node.kind == KindOf<Copy>(); });
   ASSERT_NE(last, nodes.end());
   std::vector<NodeHandle> dependencies = last->dependencies;
   std::vector<NodeHandle> expected = frontier;
@@ -314,7 +313,8 @@ KEEL_CONFORMANCE_CASE(Capture, EventsForkAndJoinStreams, .needs = {&Capabilities
   EXPECT_EQ(dependencies, expected);
   EXPECT_TRUE(context.HoldsWord(memory.address(), 4, 0)) << "a captured command ran";
   ASSERT_OK(LaunchAndWait(context, graph, origin));
-  ASSERT_VALUE(const std::vector<std::uint32_t> seen, context.Read<std::uint32_t>(copy.address(), 3));
+  ASSERT_VALUE(const std::vector<std::uint32_t> seen,
+               context.Read<std::uint32_t>(copy.address(), 3));
   EXPECT_EQ(seen, (std::vector<std::uint32_t>{1, 2, 3}));
   // Both streams run again.
   ASSERT_OK(fill(branch, 3, 9));
@@ -366,15 +366,14 @@ KEEL_CONFORMANCE_CASE(Capture, JoinsStreamsOfOtherDevices, .devices = 2,
   ASSERT_VALUE(const PlainMemory b, context.NewPlain(4_KiB, 1));
   ASSERT_OK(context.Write(b.address(), std::vector<std::uint32_t>(1024, 0), 1));
   ASSERT_VALUE(Capture capture, Capture::Begin(context.shared(0), origin.get()));
-  ASSERT_OK(first.EnqueueFill(
-      origin.get(), {.destination = a.address(), .value = 5, .width = 4, .count = 1024}));
+  ASSERT_OK(first.EnqueueFill(origin.get(),
+                              {.destination = a.address(), .value = 5, .width = 4, .count = 1024}));
   ASSERT_OK(fork.Record(origin.get()));
   ASSERT_OK(second.WaitEvent(branch.get(), fork.get()));
   EXPECT_TRUE(IsInState(context, branch, CaptureState::kActive, 1));
-  ASSERT_OK(second.EnqueueCopy(branch.get(),
-                               {.destination = Location::On(second.id(), b.address()),
-                                .source = Location::On(first.id(), a.address()),
-                                .size = 2_KiB}));
+  ASSERT_OK(second.EnqueueCopy(branch.get(), {.destination = Location::On(second.id(), b.address()),
+                                              .source = Location::On(first.id(), a.address()),
+                                              .size = 2_KiB}));
   // An address alone is one of the branch's device.
   ASSERT_OK(second.EnqueueFill(
       branch.get(), {.destination = b.address() + 2_KiB, .value = 6, .width = 4, .count = 512}));
@@ -395,11 +394,11 @@ KEEL_CONFORMANCE_CASE(Capture, CopiesToPageableMemoryCannotBeRecorded,
   ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
   std::vector<std::byte> pageable(4096);
   ASSERT_OK(device.BeginCapture(stream.get(), CaptureMode::kThreadLocal));
-  EXPECT_CODE(kFailedPrecondition,
-              device.EnqueueCopy(stream.get(),
-                                 {.destination = Location::Host(pageable.data()),
-                                  .source = Location::On(device.id(), memory.address()),
-                                  .size = 4_KiB}));
+  EXPECT_CODE(
+      kFailedPrecondition,
+      device.EnqueueCopy(stream.get(), {.destination = Location::Host(pageable.data()),
+                                        .source = Location::On(device.id(), memory.address()),
+                                        .size = 4_KiB}));
   // Refused, and so nothing has changed.
   EXPECT_TRUE(IsInState(context, stream, CaptureState::kActive));
   const Result<GraphHandle> graph = device.EndCapture(stream.get());
@@ -413,9 +412,19 @@ KEEL_CONFORMANCE_CASE(Capture, BadCommandsAreRefusedAndNotRecorded,
                       .needs = {&Capabilities::graphs}) {
   Device& device = context.device();
   ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
+  const Location good = Location::On(device.id(), memory.address());
+  const Location nowhere = Location::On(static_cast<DeviceId>(0x7FFFFFFF), memory.address());
   ASSERT_VALUE(Capture capture, Capture::Begin(context.shared(), stream.get()));
-  EXPECT_CODE(kInvalidArgument, device.EnqueueFill(stream.get(), {.width = 4, .count = 4}));
-  EXPECT_CODE(kInvalidArgument, device.EnqueueFill(stream.get(), {.width = 3, .count = 4}));
+  EXPECT_CODE(
+      kInvalidArgument,
+      device.EnqueueFill(stream.get(), {.destination = memory.address(), .width = 3, .count = 4}));
+  EXPECT_CODE(
+      kInvalidArgument,
+      device.EnqueueCopy(stream.get(), {.destination = nowhere, .source = good, .size = 64_B}));
+  EXPECT_CODE(
+      kInvalidArgument,
+      device.EnqueueCopy(stream.get(), {.destination = good, .source = good, .size = 64_B}));
   EXPECT_TRUE(IsInState(context, stream, CaptureState::kActive));
   ASSERT_VALUE(const Graph graph, capture.End());
   ASSERT_VALUE(const std::vector<NodeInfo> nodes, device.GetNodes(graph.get()));
@@ -428,15 +437,15 @@ KEEL_CONFORMANCE_CASE(Capture, ALaunchInsideBecomesAChild, .needs = {&Capabiliti
   ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
   ASSERT_OK(context.Write(memory.address(), std::vector<std::uint32_t>(1024, 0)));
   ASSERT_VALUE(const Graph inner, Graph::Create(context.shared()));
-  ASSERT_OK(device.AddNode(
-      inner.get(), {}, Fill{.destination = memory.address(), .value = 3, .width = 4, .count = 512}));
+  ASSERT_OK(
+      device.AddNode(inner.get(), {},
+                     Fill{.destination = memory.address(), .value = 3, .width = 4, .count = 512}));
   ASSERT_VALUE(GraphExec exec, GraphExec::Create(inner));
   ASSERT_VALUE(Capture capture, Capture::Begin(context.shared(), stream.get()));
   ASSERT_OK(exec.Launch(stream.get()));
-  ASSERT_OK(device.EnqueueFill(stream.get(), {.destination = memory.address() + 1_KiB,
-                                              .value = 4,
-                                              .width = 4,
-                                              .count = 512}));
+  ASSERT_OK(device.EnqueueFill(
+      stream.get(),
+      {.destination = memory.address() + 1_KiB, .value = 4, .width = 4, .count = 512}));
   ASSERT_VALUE(const Graph outer, capture.End());
   EXPECT_TRUE(context.HoldsWord(memory.address(), 1024, 0));
   ASSERT_VALUE(const std::vector<NodeInfo> nodes, device.GetNodes(outer.get()));
@@ -486,6 +495,34 @@ KEEL_CONFORMANCE_CASE(Capture, EventsMayGoBeforeItEnds, .needs = {&Capabilities:
   ASSERT_VALUE(const Graph graph, capture.End());
   ASSERT_OK(LaunchAndWait(context, graph, origin));
   EXPECT_TRUE(context.HoldsWord(memory.address(), 1024, 2));
+}
+
+KEEL_CONFORMANCE_CASE(Capture, WaitingForAnEventThatWasNeverRecordedIsNothing,
+                      .needs = {&Capabilities::graphs}) {
+  Device& device = context.device();
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const Event fresh, context.NewEvent());
+  ASSERT_VALUE(Capture capture, Capture::Begin(context.shared(), stream.get()));
+  EXPECT_OK(device.WaitEvent(stream.get(), fresh.get()));
+  EXPECT_TRUE(IsInState(context, stream, CaptureState::kActive));
+  ASSERT_VALUE(const Graph graph, capture.End());
+  ASSERT_VALUE(const std::vector<NodeInfo> nodes, device.GetNodes(graph.get()));
+  EXPECT_TRUE(nodes.empty());
+}
+
+// It stands for nodes of a graph, not for work that ever ran.
+KEEL_CONFORMANCE_CASE(Capture, AnEventOfACaptureCannotBeWaitedForOnTheHost,
+                      .needs = {&Capabilities::graphs}) {
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const Event event, context.NewEvent());
+  ASSERT_VALUE(Capture capture, Capture::Begin(context.shared(), stream.get()));
+  ASSERT_OK(event.Record(stream.get()));
+  ASSERT_OK(capture.End());
+  EXPECT_CODE(kFailedPrecondition, event.Query());
+  EXPECT_CODE(kFailedPrecondition, event.Synchronize(InTime()));
+  // Until it is recorded again.
+  ASSERT_OK(event.Record(stream.get()));
+  EXPECT_OK(event.Synchronize(InTime()));
 }
 
 }  // namespace

@@ -64,7 +64,9 @@ std::vector<Unsafe> UnsafeCalls(const Capabilities& can) {
                      in_relaxed([&] { return c.device().AllocatePlain(4_KiB); }));
          Status status = c.device().FreePlain(made);
          // A refusal changed nothing: it can be freed now.
-         if (!status.ok()) EXPECT_OK(in_relaxed([&] { return c.device().FreePlain(made); }));
+         if (!status.ok()) {
+           EXPECT_OK(in_relaxed([&] { return c.device().FreePlain(made); }));
+         }
          return status;
        }},
       {Primitive::kAllocateHost,
@@ -77,7 +79,9 @@ std::vector<Unsafe> UnsafeCalls(const Capabilities& can) {
          KEEL_ASSIGN(void* const made,
                      in_relaxed([&] { return c.device().AllocateHost(4_KiB, {}); }));
          Status status = c.device().FreeHost(made);
-         if (!status.ok()) EXPECT_OK(in_relaxed([&] { return c.device().FreeHost(made); }));
+         if (!status.ok()) {
+           EXPECT_OK(in_relaxed([&] { return c.device().FreeHost(made); }));
+         }
          return status;
        }},
       {Primitive::kQueryStream,
@@ -100,11 +104,20 @@ std::vector<Unsafe> UnsafeCalls(const Capabilities& can) {
        [](CaseContext& c, Bystanders&) { return c.device().Synchronize(InTime()); }},
   };
   if (can.host_registration) {
+    alignas(4096) static std::array<std::byte, 4096> page;
     calls.push_back({Primitive::kRegisterHost, [=](CaseContext& c, Bystanders&) -> Status {
-                       alignas(4096) static std::array<std::byte, 4096> page;
                        KEEL_TRY(c.device().RegisterHost(page.data(), 4_KiB));
                        return in_relaxed([&] { return c.device().UnregisterHost(page.data()); });
                      }});
+    calls.push_back(
+        {Primitive::kUnregisterHost, [=](CaseContext& c, Bystanders&) -> Status {
+           KEEL_TRY(in_relaxed([&] { return c.device().RegisterHost(page.data(), 4_KiB); }));
+           Status status = c.device().UnregisterHost(page.data());
+           if (!status.ok()) {
+             EXPECT_OK(in_relaxed([&] { return c.device().UnregisterHost(page.data()); }));
+           }
+           return status;
+         }});
   }
   return calls;
 }
@@ -227,10 +240,9 @@ KEEL_CONFORMANCE_CASE(CaptureModes, VirtualMemoryIsLegalInEveryCapture,
         ASSERT_VALUE(MappedMemory memory, MappedMemory::Create(context.shared(), granule));
         EXPECT_OK(device.GetAccess(memory.address(), device.id()));
         // The new memory can be used by what is recorded.
-        EXPECT_OK(device.EnqueueFill(recording.get(), {.destination = memory.address(),
-                                                       .value = 1,
-                                                       .width = 4,
-                                                       .count = 16}));
+        EXPECT_OK(device.EnqueueFill(
+            recording.get(),
+            {.destination = memory.address(), .value = 1, .width = 4, .count = 16}));
         EXPECT_OK(memory.Close());
         if (context.capabilities().exportable_memory) {
           ASSERT_VALUE(PhysicalMemory original,
@@ -271,10 +283,10 @@ KEEL_CONFORMANCE_CASE(CaptureModes, SafeCallsAreLegalForAnObeyingThread,
     EXPECT_OK(device.WaitEvent(created.get(), event.get()));
     EXPECT_OK(device.EnqueueFill(
         other.get(), {.destination = memory.address(), .value = 1, .width = 4, .count = 16}));
-    EXPECT_OK(device.EnqueueCopy(other.get(),
-                                 {.destination = Location::Host(pinned.data()),
-                                  .source = Location::On(device.id(), memory.address()),
-                                  .size = 64_B}));
+    EXPECT_OK(
+        device.EnqueueCopy(other.get(), {.destination = Location::Host(pinned.data()),
+                                         .source = Location::On(device.id(), memory.address()),
+                                         .size = 64_B}));
     if (can.value_writes) {
       EXPECT_OK(device.WriteValue(other.get(), {.destination = value.address(), .value = 3}));
     }

@@ -47,13 +47,12 @@ struct Registration {
 // KEEL_CONFORMANCE_CASE(Events, CrossDeviceWait, .devices = 2, .blocks = true) {
 //   ... context.device(0) ...
 // }
-#define KEEL_CONFORMANCE_CASE(group, name, ...)                                               \
-  static void Case_##group##_##name(::keel::hal::conformance::CaseContext& context);          \
-  static const ::keel::hal::conformance::Registration registration_##group##_##name(          \
-      {#group, #name, ::keel::hal::conformance::Traits{__VA_ARGS__}, &Case_##group##_##name,  \
-       __FILE__, __LINE__});                                                                  \
-  static void Case_##group##_##name([[maybe_unused]] ::keel::hal::conformance::CaseContext&   \
-                                        context)
+#define KEEL_CONFORMANCE_CASE(group, name, ...)                                              \
+  static void Case_##group##_##name(::keel::hal::conformance::CaseContext& context);         \
+  static const ::keel::hal::conformance::Registration registration_##group##_##name(         \
+      {#group, #name, ::keel::hal::conformance::Traits{__VA_ARGS__}, &Case_##group##_##name, \
+       __FILE__, __LINE__});                                                                 \
+  static void Case_##group##_##name([[maybe_unused]] ::keel::hal::conformance::CaseContext& context)
 
 // The part of a case that runs in another process, with devices that were opened there.
 #define KEEL_CONFORMANCE_HELPER(group, name) KEEL_CONFORMANCE_CASE(group, name, .helper = true)

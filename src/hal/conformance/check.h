@@ -53,7 +53,7 @@ testing::AssertionResult HasCode(std::initializer_list<StatusCode> codes, const 
 // ASSERT_VALUE(const Stream stream, context.NewStream());
 #define ASSERT_VALUE(declaration, ...) \
   ASSERT_VALUE_INNER_(KEEL_CONCAT_(value_result_, __LINE__), declaration, __VA_ARGS__)
-#define ASSERT_VALUE_INNER_(result, declaration, ...)          \
-  auto result = (__VA_ARGS__);                                 \
-  ASSERT_TRUE(::keel::hal::conformance::IsOk(result));         \
+#define ASSERT_VALUE_INNER_(result, declaration, ...)  \
+  auto result = (__VA_ARGS__);                         \
+  ASSERT_TRUE(::keel::hal::conformance::IsOk(result)); \
   declaration = *std::move(result) /* NOLINT: a declaration */

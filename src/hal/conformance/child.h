@@ -16,9 +16,9 @@ namespace keel::hal::conformance {
 inline constexpr int kInheritedDescriptor = 100;
 
 struct ChildOptions {
-  std::string filter;           // the name of the one test
-  std::string argument;         // ChildArgument() in the child
-  int descriptor = -1;          // becomes kInheritedDescriptor; -1: none
+  std::string filter;    // the name of the one test
+  std::string argument;  // ChildArgument() in the child
+  int descriptor = -1;   // becomes kInheritedDescriptor; -1: none
   std::chrono::seconds limit{90};
 };
 

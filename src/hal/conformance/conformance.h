@@ -51,6 +51,7 @@ using StreamHook = std::function<Status(Device& device, StreamHandle stream)>;
 
 struct Join {
   std::string driver;  // for the names of the tests: lower case letters, digits and '_'
+  std::string flag;    // what the program's own argument begins with ("--sim="); empty: it has none
   int devices = 1;     // how many `open` can open
   // Opens the first `count` devices, all of one driver. Called for each case, when nobody holds
   // the devices of the case before.

@@ -130,15 +130,13 @@ testing::AssertionResult CaseContext::Works(int i) {
     const std::vector<std::byte> bytes = Pattern(4096, 77);
     KEEL_ASSIGN(PlainMemory memory, NewPlain(Bytes(bytes.size()), i));
     KEEL_TRY(WriteBytes(memory.address(), bytes, i));
-    KEEL_ASSIGN(const std::vector<std::byte> got,
-                ReadBytes(memory.address(), bytes.size(), i));
+    KEEL_ASSIGN(const std::vector<std::byte> got, ReadBytes(memory.address(), bytes.size(), i));
     if (got != bytes) return Internal("bytes that were written are not read back");
     return memory.Close();
   };
   const Status status = try_it();
   if (status.ok()) return testing::AssertionSuccess();
-  return testing::AssertionFailure()
-         << "the device does not work any more: " << status.ToString();
+  return testing::AssertionFailure() << "the device does not work any more: " << status.ToString();
 }
 
 Status CaseContext::LaunchFill(StreamHandle stream, DeviceAddress out, std::uint32_t value,
@@ -151,12 +149,12 @@ Status CaseContext::LaunchFill(StreamHandle stream, DeviceAddress out, std::uint
 
 void CaseContext::RunHelper(const std::string& full_name, const std::string& argument,
                             int descriptor) {
-  const ChildOutcome outcome = RunChild({.filter = join_.driver + "/" + full_name,
-                                         .argument = argument,
-                                         .descriptor = descriptor});
+  const ChildOutcome outcome = RunChild(
+      {.filter = join_.driver + "/" + full_name, .argument = argument, .descriptor = descriptor});
   if (!outcome.passed) {
     ADD_FAILURE() << "the other process, " << full_name << ", " << outcome.problem
-                  << "; it wrote:\n" << outcome.output;
+                  << "; it wrote:\n"
+                  << outcome.output;
   }
 }
 
@@ -187,9 +185,7 @@ void CaseContext::Finish() {
   if (checked) {
     for (const auto& device : devices_) {
       std::ostringstream alive;
-      for (const LiveObject& object : device->Live()) {
-        alive << "  " << PrimitiveName(object.created_by) << " #" << object.call << "\n";
-      }
+      for (const LiveObject& object : device->Live()) alive << "  " << object.ToString() << "\n";
       EXPECT_EQ(alive.str(), "") << "the case left something alive";
       EXPECT_TRUE(device->retries().empty()) << "something could not be given back";
       EXPECT_TRUE(device->Innermost().retries().empty()) << "something could not be given back";

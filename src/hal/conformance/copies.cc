@@ -11,8 +11,8 @@
 namespace keel::hal::conformance {
 namespace {
 
-constexpr std::array<std::uint64_t, 9> kSizes = {
-    1, 3, 4, 255, 4095, 4096, 65537, 1048577, 8u << 20};
+constexpr std::array<std::uint64_t, 9> kSizes = {1,    3,     4,       255,     4095,
+                                                 4096, 65537, 1048577, 8u << 20};
 
 KEEL_CONFORMANCE_CASE(Copies, CarryPageableBytesBothWays) {
   ASSERT_VALUE(const PlainMemory memory, context.NewPlain(Bytes(kSizes.back() + 64)));
@@ -39,12 +39,12 @@ KEEL_CONFORMANCE_CASE(Copies, CarryPinnedBytesBothWays) {
     const std::vector<std::byte> bytes = Pattern(size, static_cast<std::uint32_t>(size));
     std::memcpy(from.data(), bytes.data(), size);
     std::memset(to.data(), 0, size);
-    ASSERT_OK(device.EnqueueCopy(stream.get(), {.destination = on_device,
-                                                .source = Location::Host(from.data()),
-                                                .size = Bytes(size)}));
-    ASSERT_OK(device.EnqueueCopy(stream.get(), {.destination = Location::Host(to.data()),
-                                                .source = on_device,
-                                                .size = Bytes(size)}));
+    ASSERT_OK(device.EnqueueCopy(
+        stream.get(),
+        {.destination = on_device, .source = Location::Host(from.data()), .size = Bytes(size)}));
+    ASSERT_OK(device.EnqueueCopy(
+        stream.get(),
+        {.destination = Location::Host(to.data()), .source = on_device, .size = Bytes(size)}));
     ASSERT_OK(stream.Synchronize(InTime()));
     EXPECT_EQ(std::memcmp(to.data(), bytes.data(), size), 0);
   }
@@ -64,7 +64,8 @@ KEEL_CONFORMANCE_CASE(Copies, WithPinnedMemoryAreAsynchronous, .blocks = true) {
       stream.get(),
       {.destination = on_device, .source = Location::Host(from.data()), .size = kSize}));
   ASSERT_OK(device.EnqueueCopy(
-      stream.get(), {.destination = Location::Host(to.data()), .source = on_device, .size = kSize}));
+      stream.get(),
+      {.destination = Location::Host(to.data()), .source = on_device, .size = kSize}));
   ASSERT_TRUE(blocker.blocked()) << "a copy with pinned memory waited";
   // Nothing was read yet: what is written now is what arrives.
   const std::vector<std::byte> bytes = Pattern(kSize.count(), 1);
@@ -127,10 +128,10 @@ KEEL_CONFORMANCE_CASE(Copies, ToPageableMemoryHaveArrived, .blocks = true) {
     ASSERT_OK(device.EnqueueFill(
         stream.get(), {.destination = memory.address(), .value = 0x3C, .width = 1, .count = size}));
     blocker.ReleaseAfter(std::chrono::milliseconds(20));
-    ASSERT_OK(device.EnqueueCopy(stream.get(),
-                                 {.destination = Location::Host(destination.data()),
-                                  .source = Location::On(device.id(), memory.address()),
-                                  .size = Bytes(size)}));
+    ASSERT_OK(
+        device.EnqueueCopy(stream.get(), {.destination = Location::Host(destination.data()),
+                                          .source = Location::On(device.id(), memory.address()),
+                                          .size = Bytes(size)}));
     // No synchronisation in between.
     EXPECT_TRUE(SameBytes(bytes, destination));
   }
@@ -146,9 +147,10 @@ KEEL_CONFORMANCE_CASE(Copies, StayOnOneDevice) {
     const DeviceAddress destination = source + Bytes(size);  // neighbours do not overlap
     const std::vector<std::byte> bytes = Pattern(size, static_cast<std::uint32_t>(size) + 1);
     ASSERT_OK(context.WriteBytes(source, bytes));
-    ASSERT_OK(device.EnqueueCopy(stream.get(), {.destination = Location::On(device.id(), destination),
-                                                .source = Location::On(device.id(), source),
-                                                .size = Bytes(size)}));
+    ASSERT_OK(
+        device.EnqueueCopy(stream.get(), {.destination = Location::On(device.id(), destination),
+                                          .source = Location::On(device.id(), source),
+                                          .size = Bytes(size)}));
     ASSERT_OK(stream.Synchronize(InTime()));
     EXPECT_TRUE(context.HoldsBytes(destination, bytes));
     EXPECT_TRUE(context.HoldsBytes(source, bytes));
@@ -180,14 +182,13 @@ KEEL_CONFORMANCE_CASE(Copies, NameTheDeviceOnBothSides, .devices = 2, .all_devic
       const DeviceAddress target = destinations[static_cast<std::size_t>(to)].address();
       ASSERT_OK(context.WriteBytes(target, Pattern(kSize.count(), 999), to));
       ASSERT_OK(runner.EnqueueCopy(
-          stream.get(),
-          {.destination = Location::On(context.device(to).id(), target),
-           .source = Location::On(context.device(from).id(),
-                                  sources[static_cast<std::size_t>(from)].address()),
-           .size = kSize}));
+          stream.get(), {.destination = Location::On(context.device(to).id(), target),
+                         .source = Location::On(context.device(from).id(),
+                                                sources[static_cast<std::size_t>(from)].address()),
+                         .size = kSize}));
       ASSERT_OK(stream.Synchronize(InTime()));
-      EXPECT_TRUE(context.HoldsBytes(
-          target, Pattern(kSize.count(), static_cast<std::uint32_t>(from)), to));
+      EXPECT_TRUE(
+          context.HoldsBytes(target, Pattern(kSize.count(), static_cast<std::uint32_t>(from)), to));
     }
   }
   for (int i = 0; i < count; ++i) {
@@ -231,8 +232,8 @@ KEEL_CONFORMANCE_CASE(Copies, OfZeroBytesAreNothingToDo) {
       stream.get(), {.destination = on_device, .source = Location::Host(pageable.data())}));
   EXPECT_OK(device.EnqueueCopy(stream.get(), {.destination = on_device, .source = on_device}));
   EXPECT_OK(device.EnqueueCopy(stream.get(), {.destination = nowhere, .source = on_device}));
-  EXPECT_OK(
-      device.EnqueueCopy(stream.get(), {.destination = Location::Host(nullptr), .source = nowhere}));
+  EXPECT_OK(device.EnqueueCopy(stream.get(),
+                               {.destination = Location::Host(nullptr), .source = nowhere}));
   // The stream is still looked at.
   EXPECT_CODE(kInvalidArgument,
               device.EnqueueCopy(StreamHandle{}, {.destination = on_device, .source = on_device}));
@@ -244,10 +245,10 @@ KEEL_CONFORMANCE_CASE(Copies, ThatOverlapAreRefused) {
   ASSERT_VALUE(const Stream stream, context.NewStream());
   ASSERT_VALUE(const PlainMemory memory, context.NewPlain(64_KiB));
   const auto copy = [&](Bytes to, Bytes from) {
-    return device.EnqueueCopy(
-        stream.get(), {.destination = Location::On(device.id(), memory.address() + to),
-                       .source = Location::On(device.id(), memory.address() + from),
-                       .size = 4_KiB});
+    return device.EnqueueCopy(stream.get(),
+                              {.destination = Location::On(device.id(), memory.address() + to),
+                               .source = Location::On(device.id(), memory.address() + from),
+                               .size = 4_KiB});
   };
   EXPECT_CODE(kInvalidArgument, copy(0_B, 0_B));
   EXPECT_CODE(kInvalidArgument, copy(1_B, 0_B));
@@ -266,8 +267,7 @@ KEEL_CONFORMANCE_CASE(Copies, ToWhereNothingIsMappedHarmNothing,
   ASSERT_VALUE(AddressRange range, AddressRange::Create(context.shared(), granule * 3));
   ASSERT_VALUE(PhysicalMemory memory, PhysicalMemory::Create(context.shared(), granule));
   const std::array grants = {AccessGrant{device.id(), Access::kReadWrite}};
-  ASSERT_VALUE(Mapping mapping,
-               Mapping::Create(range, Offset(granule.count()), memory, grants));
+  ASSERT_VALUE(Mapping mapping, Mapping::Create(range, Offset(granule.count()), memory, grants));
   const std::vector<std::byte> bytes = Pattern(granule.count(), 5);
   ASSERT_OK(context.WriteBytes(mapping.address(), bytes));
   std::vector<std::byte> pageable(granule.count() * 2);
@@ -292,14 +292,12 @@ KEEL_CONFORMANCE_CASE(Copies, ToWhereNothingIsMappedHarmNothing,
     SCOPED_TRACE(range_of_copy.what);
     const Location there = Location::On(device.id(), range_of_copy.address);
     for (const Location& partner : partners) {
-      EXPECT_CODE(kInvalidArgument,
-                  device.EnqueueCopy(stream.get(), {.destination = there,
-                                                    .source = partner,
-                                                    .size = range_of_copy.size}));
-      EXPECT_CODE(kInvalidArgument,
-                  device.EnqueueCopy(stream.get(), {.destination = partner,
-                                                    .source = there,
-                                                    .size = range_of_copy.size}));
+      EXPECT_CODE(kInvalidArgument, device.EnqueueCopy(stream.get(), {.destination = there,
+                                                                      .source = partner,
+                                                                      .size = range_of_copy.size}));
+      EXPECT_CODE(kInvalidArgument, device.EnqueueCopy(stream.get(), {.destination = partner,
+                                                                      .source = there,
+                                                                      .size = range_of_copy.size}));
     }
   }
   EXPECT_OK(stream.Synchronize(InTime()));
@@ -340,12 +338,12 @@ KEEL_CONFORMANCE_CASE(Copies, UnknownPlacesAreRefused) {
   const Location good = Location::On(device.id(), memory.address());
   const Location stranger = Location::On(static_cast<DeviceId>(0x7FFFFFFF), memory.address());
   for (const Location& bad : {stranger, Location::Host(nullptr)}) {
-    EXPECT_CODE(kInvalidArgument, device.EnqueueCopy(stream.get(), {.destination = good,
-                                                                    .source = bad,
-                                                                    .size = 64_B}));
-    EXPECT_CODE(kInvalidArgument, device.EnqueueCopy(stream.get(), {.destination = bad,
-                                                                    .source = good,
-                                                                    .size = 64_B}));
+    EXPECT_CODE(
+        kInvalidArgument,
+        device.EnqueueCopy(stream.get(), {.destination = good, .source = bad, .size = 64_B}));
+    EXPECT_CODE(
+        kInvalidArgument,
+        device.EnqueueCopy(stream.get(), {.destination = bad, .source = good, .size = 64_B}));
   }
   EXPECT_TRUE(context.Works());
 }

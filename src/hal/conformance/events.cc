@@ -70,10 +70,9 @@ KEEL_CONFORMANCE_CASE(Events, OrderTwoStreams, .blocks = true) {
       first.get(), {.destination = a.address(), .value = 8, .width = 4, .count = 16384}));
   ASSERT_OK(event.Record(first.get()));
   ASSERT_OK(device.WaitEvent(second.get(), event.get()));
-  ASSERT_OK(device.EnqueueCopy(second.get(),
-                               {.destination = Location::On(device.id(), b.address()),
-                                .source = Location::On(device.id(), a.address()),
-                                .size = 64_KiB}));
+  ASSERT_OK(device.EnqueueCopy(second.get(), {.destination = Location::On(device.id(), b.address()),
+                                              .source = Location::On(device.id(), a.address()),
+                                              .size = 64_KiB}));
   ASSERT_VALUE(const Completion waiting, second.Query());
   EXPECT_EQ(waiting, Completion::kPending);
   blocker.Release();
@@ -111,7 +110,8 @@ KEEL_CONFORMANCE_CASE(Events, WhoWaitsKeepsWaitingForWhatItWas, .blocks = true) 
   ASSERT_OK(event.Record(free.get()));
   ASSERT_OK(event.Synchronize(InTime()));
   // The event is done now, and the stream still waits for the older recording.
-  EXPECT_CODE(kDeadlineExceeded, waiting.Synchronize(Deadline::After(std::chrono::milliseconds(20))));
+  EXPECT_CODE(kDeadlineExceeded,
+              waiting.Synchronize(Deadline::After(std::chrono::milliseconds(20))));
   EXPECT_TRUE(blocker.blocked());
   blocker.Release();
   EXPECT_OK(waiting.Synchronize(InTime()));
@@ -140,7 +140,8 @@ KEEL_CONFORMANCE_CASE(Events, DestroyedOnesAreStillWaitedFor, .blocks = true) {
   ASSERT_OK(device.WaitEvent(waiting.get(), event));
   ASSERT_OK(device.DestroyEvent(event));
   EXPECT_TRUE(blocker.blocked()) << "destroying waited";
-  EXPECT_CODE(kDeadlineExceeded, waiting.Synchronize(Deadline::After(std::chrono::milliseconds(20))));
+  EXPECT_CODE(kDeadlineExceeded,
+              waiting.Synchronize(Deadline::After(std::chrono::milliseconds(20))));
   blocker.Release();
   EXPECT_OK(waiting.Synchronize(InTime()));
 }
@@ -161,17 +162,18 @@ KEEL_CONFORMANCE_CASE(Events, JoinManyStreams, .blocks = true) {
       ASSERT_VALUE(Stream branch, context.NewStream());
       ASSERT_VALUE(const Event end, context.NewEvent());
       ASSERT_OK(device.WaitEvent(branch.get(), start.get()));
-      ASSERT_OK(device.EnqueueFill(
-          branch.get(),
-          {.destination = memory.address() + Bytes(i * 4), .value = i + 1, .width = 4, .count = 1}));
+      ASSERT_OK(device.EnqueueFill(branch.get(), {.destination = memory.address() + Bytes(i * 4),
+                                                  .value = i + 1,
+                                                  .width = 4,
+                                                  .count = 1}));
       ASSERT_OK(end.Record(branch.get()));
       ASSERT_OK(device.WaitEvent(root.get(), end.get()));
       branches.push_back(std::move(branch));
     }
-    ASSERT_OK(device.EnqueueCopy(root.get(),
-                                 {.destination = Location::On(device.id(), copy.address()),
-                                  .source = Location::On(device.id(), memory.address()),
-                                  .size = Bytes(kStreams * 4)}));
+    ASSERT_OK(
+        device.EnqueueCopy(root.get(), {.destination = Location::On(device.id(), copy.address()),
+                                        .source = Location::On(device.id(), memory.address()),
+                                        .size = Bytes(kStreams * 4)}));
   }
   ASSERT_OK(root.Synchronize(InTime()));
   ASSERT_VALUE(const std::vector<std::uint32_t> seen,
@@ -193,10 +195,10 @@ KEEL_CONFORMANCE_CASE(Events, OrderTwoDevices, .devices = 2, .blocks = true) {
       on_first.get(), {.destination = a.address(), .value = 11, .width = 4, .count = 16384}));
   ASSERT_OK(event.Record(on_first.get()));
   ASSERT_OK(second.WaitEvent(on_second.get(), event.get()));
-  ASSERT_OK(second.EnqueueCopy(on_second.get(),
-                               {.destination = Location::On(second.id(), b.address()),
-                                .source = Location::On(first.id(), a.address()),
-                                .size = 64_KiB}));
+  ASSERT_OK(
+      second.EnqueueCopy(on_second.get(), {.destination = Location::On(second.id(), b.address()),
+                                           .source = Location::On(first.id(), a.address()),
+                                           .size = 64_KiB}));
   EXPECT_CODE(kDeadlineExceeded,
               on_second.Synchronize(Deadline::After(std::chrono::milliseconds(20))));
   blocker.Release();

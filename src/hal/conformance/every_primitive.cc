@@ -79,8 +79,7 @@ class User {
     EXPECT_OK(device_.GetDefaultStream(DefaultStream::kPerThread));
     EXPECT_OK(device_.BorrowStream(stream_.get().value));
     EXPECT_OK(device_.QueryStream(other));
-    ASSERT_VALUE(const EventHandle event,
-                 device_.CreateEvent({.timing = can_.event_timing}));
+    ASSERT_VALUE(const EventHandle event, device_.CreateEvent({.timing = can_.event_timing}));
     EXPECT_OK(device_.RecordEvent(event, other));
     EXPECT_OK(device_.WaitEvent(stream_.get(), event));
     EXPECT_OK(device_.QueryEvent(event));
@@ -99,21 +98,19 @@ class User {
   void Commands() {
     const Location on_device = Location::On(device_.id(), plain_);
     EXPECT_OK(device_.EnqueueCopy(
-        stream_.get(),
-        {.destination = on_device, .source = Location::Host(host_), .size = 4_KiB}));
+        stream_.get(), {.destination = on_device, .source = Location::Host(host_), .size = 4_KiB}));
     EXPECT_OK(device_.EnqueueCopy(
-        stream_.get(),
-        {.destination = Location::Host(host_), .source = on_device, .size = 4_KiB}));
+        stream_.get(), {.destination = Location::Host(host_), .source = on_device, .size = 4_KiB}));
     if (may_wait()) {
       std::vector<std::byte> pageable(4096);
       const Location on_host = Location::Host(pageable.data());
-      EXPECT_OK(device_.EnqueueCopy(
-          stream_.get(), {.destination = on_device, .source = on_host, .size = 4_KiB}));
-      EXPECT_OK(device_.EnqueueCopy(
-          stream_.get(), {.destination = on_host, .source = on_device, .size = 4_KiB}));
+      EXPECT_OK(device_.EnqueueCopy(stream_.get(),
+                                    {.destination = on_device, .source = on_host, .size = 4_KiB}));
+      EXPECT_OK(device_.EnqueueCopy(stream_.get(),
+                                    {.destination = on_host, .source = on_device, .size = 4_KiB}));
     }
-    EXPECT_OK(device_.EnqueueFill(
-        stream_.get(), {.destination = plain_, .value = 3, .width = 4, .count = 100}));
+    EXPECT_OK(device_.EnqueueFill(stream_.get(),
+                                  {.destination = plain_, .value = 3, .width = 4, .count = 100}));
     if (can_.value_writes) {
       EXPECT_OK(device_.WriteValue(stream_.get(), {.destination = plain_, .value = 7}));
     }
@@ -187,9 +184,9 @@ class User {
   void ExpectAllWereUsed() {
     std::vector<Primitive> left_out;
     if (!may_wait()) {
-      left_out = {Primitive::kFreePlain, Primitive::kFreeHost, Primitive::kSynchronizeStream,
-                  Primitive::kSynchronize, Primitive::kSynchronizeEvent,
-                  Primitive::kElapsedMilliseconds};
+      left_out = {Primitive::kFreePlain,         Primitive::kFreeHost,
+                  Primitive::kSynchronizeStream, Primitive::kSynchronize,
+                  Primitive::kSynchronizeEvent,  Primitive::kElapsedMilliseconds};
     }
     if (context_.device_count() < 2 || device_.calls(Primitive::kEnablePeerAccess) == 0) {
       left_out.push_back(Primitive::kEnablePeerAccess);

@@ -29,8 +29,7 @@ struct Imported {
   Mapping mapping;
 };
 
-KEEL_CONFORMANCE_CASE(Export, ImportIsTheSameMemory,
-                      .needs = {&Capabilities::exportable_memory}) {
+KEEL_CONFORMANCE_CASE(Export, ImportIsTheSameMemory, .needs = {&Capabilities::exportable_memory}) {
   const Bytes size = context.granule() * 2;
   ASSERT_VALUE(MappedMemory original,
                MappedMemory::Create(context.shared(), size, {}, {.exportable = true}));
@@ -96,8 +95,8 @@ KEEL_CONFORMANCE_CASE(Export, OtherDescriptorsAreRefused,
                       .needs = {&Capabilities::exportable_memory}) {
   Device& device = context.device();
   const Bytes granule = context.granule();
-  ASSERT_VALUE(PhysicalMemory memory, PhysicalMemory::Create(context.shared(), granule * 2,
-                                                             {.exportable = true}));
+  ASSERT_VALUE(PhysicalMemory memory,
+               PhysicalMemory::Create(context.shared(), granule * 2, {.exportable = true}));
   ASSERT_VALUE(const UniqueFd descriptor, memory.Export());
   for (const Bytes size : {Bytes(0), granule, granule * 4, granule * 2 + 1_B}) {
     EXPECT_CODE(kInvalidArgument, device.ImportMemory(descriptor.get(), size)) << ToString(size);

@@ -46,10 +46,9 @@ KEEL_CONFORMANCE_CASE(HostCalls, RunAfterTheWorkBeforeAndBeforeTheWorkBehind,
   ASSERT_VALUE(const PlainMemory memory, context.NewPlain(8_B));
   ASSERT_OK(context.Write<std::uint64_t>(memory.address(), {41}));
   const auto copy = [&](std::uint64_t* to) {
-    return device.EnqueueCopy(stream.get(),
-                              {.destination = Location::Host(to),
-                               .source = Location::On(device.id(), memory.address()),
-                               .size = 8_B});
+    return device.EnqueueCopy(stream.get(), {.destination = Location::Host(to),
+                                             .source = Location::On(device.id(), memory.address()),
+                                             .size = 8_B});
   };
   struct Look {
     const PinnedWords* words;
@@ -85,7 +84,8 @@ KEEL_CONFORMANCE_CASE(HostCalls, HoldTheirStreamUntilTheyReturn,
                                                  flag->wait(false);
                                                },
                                            .data = &go}));
-  EXPECT_CODE(kDeadlineExceeded, stream.Synchronize(Deadline::After(std::chrono::milliseconds(20))));
+  EXPECT_CODE(kDeadlineExceeded,
+              stream.Synchronize(Deadline::After(std::chrono::milliseconds(20))));
   go.store(true);
   go.notify_all();
   EXPECT_OK(stream.Synchronize(InTime()));
@@ -145,7 +145,8 @@ KEEL_CONFORMANCE_CASE(HostCalls, CannotUseTheDevice, .needs = {&Capabilities::ho
   ASSERT_VALUE(const Props props, Props::Create(context));
   ASSERT_VALUE(const Stream stream, context.NewStream());
   Attempt attempt{&context.device(), &props, {}};
-  ASSERT_OK(context.device().CallHost(stream.get(), {.function = &TryEveryPrimitive, .data = &attempt}));
+  ASSERT_OK(
+      context.device().CallHost(stream.get(), {.function = &TryEveryPrimitive, .data = &attempt}));
   ASSERT_OK(stream.Synchronize(InTime()));
   ExpectAllRefused(attempt);
   EXPECT_TRUE(context.Works());
@@ -156,7 +157,8 @@ KEEL_CONFORMANCE_CASE(HostCalls, CannotUseAnotherDevice, .devices = 2,
   ASSERT_VALUE(const Props props, Props::Create(context, 1));
   ASSERT_VALUE(const Stream stream, context.NewStream(0));
   Attempt attempt{&context.device(1), &props, {}};
-  ASSERT_OK(context.device(0).CallHost(stream.get(), {.function = &TryEveryPrimitive, .data = &attempt}));
+  ASSERT_OK(
+      context.device(0).CallHost(stream.get(), {.function = &TryEveryPrimitive, .data = &attempt}));
   ASSERT_OK(stream.Synchronize(InTime()));
   ExpectAllRefused(attempt);
   EXPECT_TRUE(context.Works(1));

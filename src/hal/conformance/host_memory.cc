@@ -132,8 +132,7 @@ KEEL_CONFORMANCE_CASE(HostMemory, EveryDeviceReachesIt, .devices = 2, .all_devic
                       .needs = {&Capabilities::kernels}) {
   constexpr std::uint64_t kWords = 256;
   const std::uint64_t count = static_cast<std::uint64_t>(context.device_count());
-  ASSERT_VALUE(HostMemory memory,
-               HostMemory::Create(context.shared(0), Bytes(count * kWords * 4)));
+  ASSERT_VALUE(HostMemory memory, HostMemory::Create(context.shared(0), Bytes(count * kWords * 4)));
   auto* words = static_cast<std::uint32_t*>(memory.data());
   std::vector<Stream> streams;
   for (int i = 0; i < context.device_count(); ++i) {
@@ -141,8 +140,8 @@ KEEL_CONFORMANCE_CASE(HostMemory, EveryDeviceReachesIt, .devices = 2, .all_devic
     ASSERT_VALUE(const DeviceAddress address,
                  context.device(i).GetHostAddress(words + static_cast<std::uint64_t>(i) * kWords));
     ASSERT_VALUE(Stream stream, context.NewStream(i));
-    ASSERT_OK(context.LaunchFill(stream.get(), address, 100u + static_cast<std::uint32_t>(i),
-                                 kWords, i));
+    ASSERT_OK(
+        context.LaunchFill(stream.get(), address, 100u + static_cast<std::uint32_t>(i), kWords, i));
     streams.push_back(std::move(stream));
   }
   for (const Stream& stream : streams) ASSERT_OK(stream.Synchronize(InTime()));
@@ -257,9 +256,8 @@ KEEL_CONFORMANCE_CASE(HostMemory, BadRegistrationsAreRefused,
   EXPECT_CODE(kInvalidArgument, device.UnregisterHost(pages.data()));
 }
 
-KEEL_CONFORMANCE_CASE(HostMemory, ReadOnlyPagesAndHolesAreErrorsNotCrashes,
+KEEL_CONFORMANCE_CASE(HostMemory, WhatDoesNotExistCannotBePinned,
                       .needs = {&Capabilities::host_registration}) {
-  // A range that the process does not have cannot be pinned.
   auto* hole = static_cast<std::byte*>(nullptr);
   {
     const Pages gone(PageSize() * 4);

@@ -9,8 +9,8 @@
 namespace keel::hal::conformance {
 namespace {
 
-constexpr std::array kStandard = {kernels::kFill,    kernels::kAdd,  kernels::kAxpy,
-                                  kernels::kReduce,  kernels::kCompare, kernels::kSpin,
+constexpr std::array kStandard = {kernels::kFill,     kernels::kAdd,     kernels::kAxpy,
+                                  kernels::kReduce,   kernels::kCompare, kernels::kSpin,
                                   kernels::kCopyTable};
 
 KernelArg Count(std::uint64_t n) { return KernelArg::Value(n); }
@@ -77,8 +77,7 @@ KEEL_CONFORMANCE_CASE(Kernels, AreGoneWithTheirModule, .needs = {&Capabilities::
   ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
   const std::array args = {KernelArg::Out(memory.address(), 4_KiB), KernelArg::Value(9u),
                            Count(1024)};
-  EXPECT_CODE(kInvalidArgument,
-              device.LaunchKernel(stream.get(), {.kernel = fill, .args = args}));
+  EXPECT_CODE(kInvalidArgument, device.LaunchKernel(stream.get(), {.kernel = fill, .args = args}));
 }
 
 KEEL_CONFORMANCE_CASE(Kernels, AnyGridCoversEverything, .needs = {&Capabilities::kernels}) {
@@ -88,10 +87,9 @@ KEEL_CONFORMANCE_CASE(Kernels, AnyGridCoversEverything, .needs = {&Capabilities:
   ASSERT_VALUE(const Stream stream, context.NewStream());
   ASSERT_VALUE(const PlainMemory memory, context.NewPlain(Bytes(kWords * 4 + 4)));
   std::uint32_t value = 0;
-  for (const LaunchDims& dims :
-       {LaunchDims{}, LaunchDims{.grid = {7, 1, 1}, .block = {32, 1, 1}},
-        LaunchDims{.grid = {64, 1, 1}, .block = {256, 1, 1}},
-        LaunchDims{.grid = {1000, 1, 1}, .block = {64, 1, 1}}}) {
+  for (const LaunchDims& dims : {LaunchDims{}, LaunchDims{.grid = {7, 1, 1}, .block = {32, 1, 1}},
+                                 LaunchDims{.grid = {64, 1, 1}, .block = {256, 1, 1}},
+                                 LaunchDims{.grid = {1000, 1, 1}, .block = {64, 1, 1}}}) {
     SCOPED_TRACE(testing::Message() << dims.grid[0] << " x " << dims.block[0]);
     ++value;
     ASSERT_OK(context.Write(memory.address(), std::vector<std::uint32_t>(kWords + 1, 0)));
@@ -113,14 +111,12 @@ KEEL_CONFORMANCE_CASE(Kernels, EmptyGridsAreRefused, .needs = {&Capabilities::ke
   for (std::size_t axis = 0; axis < 3; ++axis) {
     LaunchDims dims;
     dims.grid[axis] = 0;
-    EXPECT_CODE(kInvalidArgument,
-                context.device().LaunchKernel(stream.get(),
-                                              {.kernel = fill, .dims = dims, .args = args}));
+    EXPECT_CODE(kInvalidArgument, context.device().LaunchKernel(
+                                      stream.get(), {.kernel = fill, .dims = dims, .args = args}));
     dims = {};
     dims.block[axis] = 0;
-    EXPECT_CODE(kInvalidArgument,
-                context.device().LaunchKernel(stream.get(),
-                                              {.kernel = fill, .dims = dims, .args = args}));
+    EXPECT_CODE(kInvalidArgument, context.device().LaunchKernel(
+                                      stream.get(), {.kernel = fill, .dims = dims, .args = args}));
   }
   EXPECT_CODE(kInvalidArgument,
               context.device().LaunchKernel(stream.get(), {.kernel = {}, .args = args}));
@@ -220,11 +216,11 @@ KEEL_CONFORMANCE_CASE(Kernels, ReduceAndCompareAddToTheirResult,
   const LaunchDims dims{.grid = {16, 1, 1}, .block = {64, 1, 1}};
   const std::array reduce_args = {KernelArg::In(a.address(), Bytes(kCount * 4)),
                                   KernelArg::InOut(results.address(), 8_B), Count(kCount)};
-  ASSERT_OK(device.LaunchKernel(stream.get(), {.kernel = reduce, .dims = dims, .args = reduce_args}));
-  const std::array compare_args = {KernelArg::In(a.address(), Bytes(kCount * 4)),
-                                   KernelArg::In(b.address(), Bytes(kCount * 4)),
-                                   KernelArg::InOut(results.address() + 8_B, 8_B),
-                                   Count(kCount * 4)};
+  ASSERT_OK(
+      device.LaunchKernel(stream.get(), {.kernel = reduce, .dims = dims, .args = reduce_args}));
+  const std::array compare_args = {
+      KernelArg::In(a.address(), Bytes(kCount * 4)), KernelArg::In(b.address(), Bytes(kCount * 4)),
+      KernelArg::InOut(results.address() + 8_B, 8_B), Count(kCount * 4)};
   ASSERT_OK(
       device.LaunchKernel(stream.get(), {.kernel = compare, .dims = dims, .args = compare_args}));
   ASSERT_OK(stream.Synchronize(InTime()));
@@ -253,7 +249,8 @@ KEEL_CONFORMANCE_CASE(Kernels, CopyTableCopiesEveryRow, .needs = {&Capabilities:
                         at(from, 0), 0, at(to, 20000), at(from, 20000), 40000}));
   const std::array args = {KernelArg::In(table.address(), 96_B), Count(4)};
   ASSERT_OK(device.LaunchKernel(
-      stream.get(), {.kernel = copy, .dims = {.grid = {4, 1, 1}, .block = {32, 1, 1}}, .args = args}));
+      stream.get(),
+      {.kernel = copy, .dims = {.grid = {4, 1, 1}, .block = {32, 1, 1}}, .args = args}));
   ASSERT_OK(stream.Synchronize(InTime()));
   std::vector<std::byte> want(65536);
   std::memcpy(want.data(), bytes.data() + 1000, 3333);

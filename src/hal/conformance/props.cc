@@ -37,7 +37,8 @@ void* HostOf(const Props& props) { return props.host ? props.host.data() : nullp
 
 std::vector<PrimitiveCall> MemoryCalls() {
   return {
-      {Primitive::kGetMemoryInfo, [](Device& d, const Props&) { return StatusOf(d.GetMemoryInfo()); }},
+      {Primitive::kGetMemoryInfo,
+       [](Device& d, const Props&) { return StatusOf(d.GetMemoryInfo()); }},
       {Primitive::kAllocatePlain,
        [](Device& d, const Props&) { return StatusOf(d.AllocatePlain(kSize)); }},
       {Primitive::kFreePlain, [](Device& d, const Props& p) { return d.FreePlain(PlainOf(p)); }},
@@ -88,20 +89,23 @@ std::vector<PrimitiveCall> MemoryCalls() {
 
 std::vector<PrimitiveCall> StreamCalls() {
   return {
-      {Primitive::kCreateStream, [](Device& d, const Props&) { return StatusOf(d.CreateStream({})); }},
+      {Primitive::kCreateStream,
+       [](Device& d, const Props&) { return StatusOf(d.CreateStream({})); }},
       {Primitive::kGetDefaultStream,
        [](Device& d, const Props&) {
          return StatusOf(d.GetDefaultStream(DefaultStream::kPerThread));
        }},
       {Primitive::kBorrowStream,
-       [](Device& d, const Props& p) { return StatusOf(d.BorrowStream(HandleOf(p.stream).value)); }},
+       [](Device& d, const Props& p) {
+         return StatusOf(d.BorrowStream(HandleOf(p.stream).value));
+       }},
       {Primitive::kQueryStream,
        [](Device& d, const Props& p) { return StatusOf(d.QueryStream(HandleOf(p.stream))); }},
       {Primitive::kSynchronizeStream,
        [](Device& d, const Props& p) { return d.SynchronizeStream(HandleOf(p.stream), InTime()); }},
-      {Primitive::kSynchronize,
-       [](Device& d, const Props&) { return d.Synchronize(InTime()); }},
-      {Primitive::kCreateEvent, [](Device& d, const Props&) { return StatusOf(d.CreateEvent({})); }},
+      {Primitive::kSynchronize, [](Device& d, const Props&) { return d.Synchronize(InTime()); }},
+      {Primitive::kCreateEvent,
+       [](Device& d, const Props&) { return StatusOf(d.CreateEvent({})); }},
       {Primitive::kRecordEvent,
        [](Device& d, const Props& p) {
          return d.RecordEvent(HandleOf(p.event), HandleOf(p.stream));
@@ -122,10 +126,9 @@ std::vector<PrimitiveCall> StreamCalls() {
        [](Device& d, const Props& p) { return d.DestroyEvent(HandleOf(p.event)); }},
       {Primitive::kCopy,
        [](Device& d, const Props& p) {
-         return d.EnqueueCopy(HandleOf(p.stream),
-                              {.destination = Location::On(p.self, PlainOf(p)),
-                               .source = Location::Host(p.pageable.data()),
-                               .size = Bytes(64)});
+         return d.EnqueueCopy(HandleOf(p.stream), {.destination = Location::On(p.self, PlainOf(p)),
+                                                   .source = Location::Host(p.pageable.data()),
+                                                   .size = Bytes(64)});
        }},
       {Primitive::kFill,
        [](Device& d, const Props& p) { return d.EnqueueFill(HandleOf(p.stream), FillOf(p)); }},
@@ -168,7 +171,9 @@ std::vector<PrimitiveCall> KernelAndGraphCalls() {
          return d.BeginCapture(HandleOf(p.stream), CaptureMode::kRelaxed);
        }},
       {Primitive::kGetCaptureState,
-       [](Device& d, const Props& p) { return StatusOf(d.GetCaptureState(HandleOf(p.capturing))); }},
+       [](Device& d, const Props& p) {
+         return StatusOf(d.GetCaptureState(HandleOf(p.capturing)));
+       }},
       {Primitive::kGetCaptureFrontier,
        [](Device& d, const Props& p) {
          return StatusOf(d.GetCaptureFrontier(HandleOf(p.capturing)));
@@ -204,8 +209,8 @@ std::vector<PrimitiveCall> KernelAndGraphCalls() {
 }
 
 std::shared_ptr<void> NewPages() {
-  void* pages = mmap(nullptr, kSize.count(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                     -1, 0);
+  void* pages =
+      mmap(nullptr, kSize.count(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) return nullptr;
   return {pages, [](void* mapped) { munmap(mapped, kSize.count()); }};
 }
@@ -267,8 +272,8 @@ const std::vector<PrimitiveCall>& AllPrimitives() {
 std::vector<Primitive> PrimitivesOf(bool Capabilities::* capability) {
   using P = Primitive;
   if (capability == &Capabilities::virtual_memory) {
-    return {P::kCreateMemory,  P::kReleaseMemory, P::kExportMemory, P::kImportMemory,
-            P::kReserveAddress, P::kFreeAddress,  P::kMap,          P::kUnmap,
+    return {P::kCreateMemory,   P::kReleaseMemory, P::kExportMemory, P::kImportMemory,
+            P::kReserveAddress, P::kFreeAddress,   P::kMap,          P::kUnmap,
             P::kSetAccess,      P::kGetAccess};
   }
   if (capability == &Capabilities::exportable_memory) return {P::kExportMemory, P::kImportMemory};
@@ -293,8 +298,8 @@ std::vector<Primitive> PrimitivesOf(bool Capabilities::* capability) {
 void ExpectFromPrimitives(Device& device, const Props& props, StatusCode code,
                           const std::vector<Primitive>& wanted) {
   for (const PrimitiveCall& primitive : AllPrimitives()) {
-    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), primitive.primitive) ==
-                               wanted.end()) {
+    if (!wanted.empty() &&
+        std::find(wanted.begin(), wanted.end(), primitive.primitive) == wanted.end()) {
       continue;
     }
     EXPECT_TRUE(HasCode({code}, primitive.call(device, props)))

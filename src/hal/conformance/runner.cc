@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -45,8 +46,8 @@ constexpr NamedCapability kCapabilities[] = {
 };
 
 const Listed* FindListed(const std::vector<Listed>& list, const std::string& name) {
-  const auto found =
-      std::find_if(list.begin(), list.end(), [&](const Listed& entry) { return entry.name == name; });
+  const auto found = std::find_if(list.begin(), list.end(),
+                                  [&](const Listed& entry) { return entry.name == name; });
   return found == list.end() ? nullptr : &*found;
 }
 
@@ -60,8 +61,7 @@ std::string JoinNames(const std::vector<std::string>& names) {
 // out of a primitive that never returns.
 class Watchdog {
  public:
-  explicit Watchdog(std::string name)
-      : thread_([this, name = std::move(name)] { Watch(name); }) {}
+  explicit Watchdog(std::string name) : thread_([this, name = std::move(name)] { Watch(name); }) {}
   ~Watchdog() {
     {
       const MutexLock lock(mutex_);
@@ -278,7 +278,11 @@ void RunCase(const Case& test, const Join& join, const Capabilities& capabilitie
 int Main(int argc, char** argv, const Join& join) {
   SetProgramArguments(argc, argv);
   testing::InitGoogleTest(&argc, argv);
-  if (argc > 1) return Refuse(std::string("unknown argument ") + argv[1]);
+  for (int i = 1; i < argc; ++i) {
+    if (join.flag.empty() || !std::string_view(argv[i]).starts_with(join.flag)) {
+      return Refuse(std::string("unknown argument ") + argv[i]);
+    }
+  }
   const std::vector<Case>& cases = RegisteredCases();
   const std::vector<std::string> problems = CheckJoin(join, cases);
   for (const std::string& problem : problems) (void)Refuse(problem);

@@ -39,8 +39,8 @@ KEEL_CONFORMANCE_CASE(ValueWrites, ReachDeviceAndHostMemory,
   ASSERT_OK(context.Write(memory.address(), std::vector<std::uint64_t>(8, 7)));
   for (const std::uint64_t value : {std::uint64_t{1}, std::uint64_t{0x0123456789ABCDEF}, kMost}) {
     SCOPED_TRACE(value);
-    ASSERT_OK(device.WriteValue(stream.get(),
-                                {.destination = memory.address() + 8_B, .value = value}));
+    ASSERT_OK(
+        device.WriteValue(stream.get(), {.destination = memory.address() + 8_B, .value = value}));
     ASSERT_OK(device.WriteValue(stream.get(), {.destination = words.address(1), .value = value}));
     ASSERT_OK(stream.Synchronize(InTime()));
     ASSERT_VALUE(const std::vector<std::uint64_t> seen,
@@ -63,14 +63,13 @@ KEEL_CONFORMANCE_CASE(ValueWrites, AreSeenByTheHostWithoutACall,
   ASSERT_VALUE(const HostMemory arrived, HostMemory::Create(context.shared(), kSize));
   ASSERT_VALUE(const PinnedWords timeline, context.NewWords(1));
   for (std::uint32_t step = 1; step <= 20; ++step) {
-    ASSERT_OK(device.EnqueueFill(stream.get(), {.destination = memory.address(),
-                                                .value = step,
-                                                .width = 4,
-                                                .count = kSize.count() / 4}));
-    ASSERT_OK(device.EnqueueCopy(stream.get(),
-                                 {.destination = Location::Host(arrived.data()),
-                                  .source = Location::On(device.id(), memory.address()),
-                                  .size = kSize}));
+    ASSERT_OK(device.EnqueueFill(
+        stream.get(),
+        {.destination = memory.address(), .value = step, .width = 4, .count = kSize.count() / 4}));
+    ASSERT_OK(
+        device.EnqueueCopy(stream.get(), {.destination = Location::Host(arrived.data()),
+                                          .source = Location::On(device.id(), memory.address()),
+                                          .size = kSize}));
     ASSERT_OK(device.WriteValue(stream.get(), {.destination = timeline.address(), .value = step}));
     const std::uint64_t calls = device.calls();
     ASSERT_TRUE(timeline.WaitFor(step));
@@ -98,8 +97,7 @@ KEEL_CONFORMANCE_CASE(ValueWrites, HappenInStreamOrder, .needs = {&Capabilities:
   EXPECT_EQ(words.Load(), 10u);
 }
 
-KEEL_CONFORMANCE_CASE(ValueWrites, BadAddressesAreRefused,
-                      .needs = {&Capabilities::value_writes}) {
+KEEL_CONFORMANCE_CASE(ValueWrites, BadAddressesAreRefused, .needs = {&Capabilities::value_writes}) {
   Device& device = context.device();
   ASSERT_VALUE(const Stream stream, context.NewStream());
   ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
@@ -109,9 +107,11 @@ KEEL_CONFORMANCE_CASE(ValueWrites, BadAddressesAreRefused,
                                   {.destination = memory.address() + Bytes(shift), .value = 1}));
   }
   EXPECT_CODE(kInvalidArgument, device.WriteValue(stream.get(), {.value = 1}));
-  EXPECT_CODE(kInvalidArgument, device.WriteValue(StreamHandle{}, {.destination = memory.address()}));
   EXPECT_CODE(kInvalidArgument,
-              device.WriteValue(stream.get(), {.destination = DeviceAddress(kMost - 7), .value = 1}));
+              device.WriteValue(StreamHandle{}, {.destination = memory.address()}));
+  EXPECT_CODE(
+      kInvalidArgument,
+      device.WriteValue(stream.get(), {.destination = DeviceAddress(kMost - 7), .value = 1}));
   EXPECT_TRUE(context.Works());
 }
 
@@ -204,10 +204,10 @@ KEEL_CONFORMANCE_CASE(ValueWaits, AreMetByWritesOfOtherStreams,
   ASSERT_VALUE(const PlainMemory copy, context.NewPlain(64_KiB));
   ASSERT_OK(context.Write<std::uint64_t>(flag.address(), {0}));
   ASSERT_OK(device.WaitValue(waiting.get(), {.source = flag.address(), .value = 3}));
-  ASSERT_OK(device.EnqueueCopy(waiting.get(),
-                               {.destination = Location::On(device.id(), copy.address()),
-                                .source = Location::On(device.id(), data.address()),
-                                .size = 64_KiB}));
+  ASSERT_OK(
+      device.EnqueueCopy(waiting.get(), {.destination = Location::On(device.id(), copy.address()),
+                                         .source = Location::On(device.id(), data.address()),
+                                         .size = 64_KiB}));
   for (std::uint64_t value = 1; value <= 3; ++value) {
     ASSERT_OK(device.EnqueueFill(writing.get(), {.destination = data.address(),
                                                  .value = static_cast<std::uint32_t>(value),
@@ -249,9 +249,11 @@ KEEL_CONFORMANCE_CASE(ValueWaits, OrderTwoDevices, .devices = 2,
   ASSERT_OK(context.device(1).WaitValue(second.get(), {.source = flag, .value = 1}));
   const LetGo let_go(words, 1, second);
   ASSERT_OK(context.device(1).WriteValue(second.get(), {.destination = result, .value = 77}));
-  EXPECT_CODE(kDeadlineExceeded, second.Synchronize(Deadline::After(std::chrono::milliseconds(10))));
+  EXPECT_CODE(kDeadlineExceeded,
+              second.Synchronize(Deadline::After(std::chrono::milliseconds(10))));
   EXPECT_EQ(words.Load(1), 0u);
-  ASSERT_OK(context.device(0).WriteValue(first.get(), {.destination = words.address(0), .value = 1}));
+  ASSERT_OK(
+      context.device(0).WriteValue(first.get(), {.destination = words.address(0), .value = 1}));
   EXPECT_OK(second.Synchronize(InTime()));
   EXPECT_EQ(words.Load(1), 77u);
   EXPECT_OK(first.Synchronize(InTime()));

@@ -14,8 +14,8 @@ KEEL_CONFORMANCE_CASE(VirtualMemory, SizesAreMultiplesOfTheGranularity,
                       .needs = {&Capabilities::virtual_memory}) {
   Device& device = context.device();
   const Bytes granule = context.granule();
-  for (const Bytes size : {Bytes(0), Bytes(1), granule - 1_B, granule + 1_B,
-                           granule / 2, granule * 2 + granule / 2, Bytes(kMost)}) {
+  for (const Bytes size : {Bytes(0), Bytes(1), granule - 1_B, granule + 1_B, granule / 2,
+                           granule * 2 + granule / 2, Bytes(kMost)}) {
     SCOPED_TRACE(ToString(size));
     EXPECT_CODE(kInvalidArgument, device.CreateMemory(size, {}));
     EXPECT_CODE(kInvalidArgument, device.ReserveAddress(size, Bytes(0), DeviceAddress()));
@@ -132,9 +132,8 @@ KEEL_CONFORMANCE_CASE(VirtualMemory, ReservationsAreDisjointAndMayExceedTheCapac
   ASSERT_VALUE(AddressRange larger, AddressRange::Create(context.shared(), large));
   ranges.push_back(std::move(larger));
   ASSERT_VALUE(const PlainMemory plain, context.NewPlain(1_MiB));
-  std::sort(ranges.begin(), ranges.end(), [](const AddressRange& a, const AddressRange& b) {
-    return a.address() < b.address();
-  });
+  std::sort(ranges.begin(), ranges.end(),
+            [](const AddressRange& a, const AddressRange& b) { return a.address() < b.address(); });
   for (std::size_t i = 1; i < ranges.size(); ++i) {
     EXPECT_GE(ranges[i].address(), ranges[i - 1].address() + ranges[i - 1].size());
   }

@@ -31,8 +31,8 @@ struct NamedWait {
 std::vector<NamedWait> WaitsOn(CaseContext& context, const Stream& stream, const Event& event) {
   Device& device = context.device();
   return {
-      {"SynchronizeStream",
-       [&device, handle = stream.get()](Deadline d) { return device.SynchronizeStream(handle, d); }},
+      {"SynchronizeStream", [&device, handle = stream.get()](
+                                Deadline d) { return device.SynchronizeStream(handle, d); }},
       {"SynchronizeEvent",
        [&device, handle = event.get()](Deadline d) { return device.SynchronizeEvent(handle, d); }},
       {"Synchronize", [&device](Deadline d) { return device.Synchronize(d); }},

@@ -1,0 +1,70 @@
+// The standard kernels for CUDA. tools/kernels/make_ptx.py compiles this file with clang alone, no
+// toolkit, and writes standard_kernels_ptx.h.
+
+#define KEEL_KERNEL_FUNCTION __attribute__((device)) inline
+#include "../shared/standard_kernels_body.h"
+
+#define KEEL_GLOBAL extern "C" __attribute__((global))
+
+namespace {
+
+using keel::kernels::U32;
+using keel::kernels::U64;
+using keel::kernels::U8;
+
+struct Machine {
+  static __attribute__((device)) void Add(U64* to, U64 value) {
+    __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
+  }
+  static __attribute__((device)) U64 Load(const U64* from) {
+    return *reinterpret_cast<const volatile U64*>(from);
+  }
+  static __attribute__((device)) U64 NowMicros() {
+    U64 nanoseconds;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
+    return nanoseconds / 1000;
+  }
+  static __attribute__((device)) void Pause() {}
+  __attribute__((device)) U8* Write(U64 address, U64) { return reinterpret_cast<U8*>(address); }
+  __attribute__((device)) const U8* Read(U64 address, U64) {
+    return reinterpret_cast<const U8*>(address);
+  }
+};
+
+__attribute__((device)) keel::kernels::Worker This() {
+  const U64 block = __nvvm_read_ptx_sreg_ctaid_x();
+  const U64 threads = __nvvm_read_ptx_sreg_ntid_x();
+  return {block * threads + __nvvm_read_ptx_sreg_tid_x(),
+          threads * __nvvm_read_ptx_sreg_nctaid_x()};
+}
+
+}  // namespace
+
+KEEL_GLOBAL void keel_fill(U32* out, U32 value, U64 n) {
+  keel::kernels::Fill(This(), out, value, n);
+}
+
+KEEL_GLOBAL void keel_add(const float* a, const float* b, float* c, U64 n) {
+  keel::kernels::Add(This(), a, b, c, n);
+}
+
+KEEL_GLOBAL void keel_axpy(const float* x, float* y, float a, U64 n) {
+  keel::kernels::Axpy(This(), x, y, a, n);
+}
+
+KEEL_GLOBAL void keel_reduce(const U32* x, U64* total, U64 n) {
+  keel::kernels::Reduce<Machine>(This(), x, total, n);
+}
+
+KEEL_GLOBAL void keel_compare(const U8* a, const U8* b, U64* differing, U64 n) {
+  keel::kernels::Compare<Machine>(This(), a, b, differing, n);
+}
+
+KEEL_GLOBAL void keel_spin(U64* flag, U64 value, U64 limit_us) {
+  keel::kernels::Spin<Machine>(flag, value, limit_us);
+}
+
+KEEL_GLOBAL void keel_copy_table(const U64* table, U64 rows) {
+  Machine machine;
+  keel::kernels::CopyTable(This(), machine, table, rows);
+}

@@ -1,0 +1,171 @@
+// VendorDevice: the device layer's primitives over a vendor's library, whichever it is
+// (vendor_api.h).
+//
+// No primitive depends on which device or context the calling thread has current, and none changes
+// it: each makes the device's own context current if it is not already, and puts back what was.
+// Calls that are unsafe in a capture run under the thread's capture mode of Keel
+// (keel/hal/capture_mode.h), and put back the library's own.
+//
+// Waiting polls with growing pauses: it takes a deadline, burns no core, and needs nothing of how
+// the embedding program configured the context.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "drivers/shared/vendor_api.h"
+#include "keel/base/mutex.h"
+#include "keel/hal/device.h"
+#include "keel/hal/primitive.h"
+
+namespace keel::vendor {
+
+// The devices of one library that are open, by id: for copies and access between them.
+class OpenDevices {
+ public:
+  struct Entry {
+    int device = 0;
+    void* context = nullptr;
+  };
+  void Add(hal::DeviceId id, Entry entry) KEEL_EXCLUDES(mutex_);
+  void Remove(hal::DeviceId id) KEEL_EXCLUDES(mutex_);
+  // kInvalidArgument if it is not one of them.
+  Result<Entry> Find(hal::DeviceId id) const KEEL_EXCLUDES(mutex_);
+
+ private:
+  mutable Mutex mutex_;
+  std::map<hal::DeviceId, Entry> devices_ KEEL_GUARDED_BY(mutex_);
+};
+
+// The status of a call of the library that failed, with its code and name attached.
+Status StatusOf(const VendorApi& api, std::string_view call, Code code);
+
+class VendorDevice final : public hal::Device {
+ public:
+  // Retains the device's primary context, which the embedding program may use too.
+  static Result<std::unique_ptr<hal::Device>> Open(const VendorApi& api,
+                                                   std::shared_ptr<OpenDevices> open,
+                                                   hal::DeviceInfo info, int device);
+  ~VendorDevice() override;
+
+  const hal::DeviceInfo& info() const override { return info_; }
+  const hal::Capabilities& capabilities() const override { return capabilities_; }
+  hal::DeviceId id() const override { return id_; }
+  Status Health() const override KEEL_EXCLUDES(mutex_);
+  Result<hal::ModuleSource> StandardKernels() const override;
+
+  Result<hal::MemoryInfo> GetMemoryInfo() override;
+  Result<DeviceAddress> AllocatePlain(Bytes size) override;
+  Status FreePlain(DeviceAddress address) override;
+  Result<hal::MemoryHandle> CreateMemory(Bytes size, const hal::MemoryOptions& options) override;
+  Status ReleaseMemory(hal::MemoryHandle memory) override;
+  Result<UniqueFd> ExportMemory(hal::MemoryHandle memory) override;
+  Result<hal::MemoryHandle> ImportMemory(int descriptor, Bytes size) override;
+  Result<DeviceAddress> ReserveAddress(Bytes size, Bytes alignment, DeviceAddress hint) override;
+  Status FreeAddress(DeviceAddress address, Bytes size) override;
+  Status Map(DeviceAddress address, Bytes size, Offset offset, hal::MemoryHandle memory) override;
+  Status Unmap(DeviceAddress address, Bytes size) override;
+  Status SetAccess(DeviceAddress address, Bytes size,
+                   std::span<const hal::AccessGrant> grants) override;
+  Result<hal::Access> GetAccess(DeviceAddress address, hal::DeviceId device) override;
+  Result<void*> AllocateHost(Bytes size, const hal::HostOptions& options) override;
+  Status FreeHost(void* pointer) override;
+  Status RegisterHost(void* pointer, Bytes size) override;
+  Status UnregisterHost(void* pointer) override;
+  Result<DeviceAddress> GetHostAddress(const void* pointer) override;
+  Result<bool> CanAccessPeer(hal::DeviceId peer) override;
+  Status EnablePeerAccess(hal::DeviceId peer) override;
+  Status DisablePeerAccess(hal::DeviceId peer) override;
+
+  Result<hal::StreamHandle> CreateStream(const hal::StreamOptions& options) override;
+  Status DestroyStream(hal::StreamHandle stream) override;
+  Result<hal::StreamHandle> GetDefaultStream(hal::DefaultStream which) override;
+  Result<hal::StreamHandle> BorrowStream(std::uint64_t native) override;
+  Result<hal::Completion> QueryStream(hal::StreamHandle stream) override;
+  Status SynchronizeStream(hal::StreamHandle stream, Deadline deadline) override;
+  Status Synchronize(Deadline deadline) override;
+  Result<hal::EventHandle> CreateEvent(const hal::EventOptions& options) override;
+  Status DestroyEvent(hal::EventHandle event) override;
+  Status RecordEvent(hal::EventHandle event, hal::StreamHandle stream) override;
+  Status WaitEvent(hal::StreamHandle stream, hal::EventHandle event) override;
+  Result<hal::Completion> QueryEvent(hal::EventHandle event) override;
+  Status SynchronizeEvent(hal::EventHandle event, Deadline deadline) override;
+  Result<double> ElapsedMilliseconds(hal::EventHandle start, hal::EventHandle end) override;
+  Status EnqueueCopy(hal::StreamHandle stream, const hal::Copy& copy) override;
+  Status EnqueueFill(hal::StreamHandle stream, const hal::Fill& fill) override;
+  Status WriteValue(hal::StreamHandle stream, const hal::ValueWrite& write) override;
+  Status WaitValue(hal::StreamHandle stream, const hal::ValueWait& wait) override;
+  Status CallHost(hal::StreamHandle stream, const hal::HostCall& call) override;
+  Result<hal::ModuleHandle> LoadModule(const hal::ModuleSource& source) override;
+  Status UnloadModule(hal::ModuleHandle module) override;
+  Result<hal::KernelHandle> FindKernel(hal::ModuleHandle module, std::string_view name) override;
+  Status LaunchKernel(hal::StreamHandle stream, const hal::KernelLaunch& launch) override;
+
+  Status BeginCapture(hal::StreamHandle stream, hal::CaptureMode mode) override;
+  Result<hal::GraphHandle> EndCapture(hal::StreamHandle stream) override;
+  Result<hal::CaptureState> GetCaptureState(hal::StreamHandle stream) override;
+  Result<std::vector<hal::NodeHandle>> GetCaptureFrontier(hal::StreamHandle stream) override;
+  Result<hal::GraphHandle> CreateGraph() override;
+  Status DestroyGraph(hal::GraphHandle graph) override;
+  Result<hal::NodeHandle> AddNode(hal::GraphHandle graph,
+                                  std::span<const hal::NodeHandle> dependencies,
+                                  const hal::Command& command) override;
+  Result<std::vector<hal::NodeInfo>> GetNodes(hal::GraphHandle graph) override;
+  Result<hal::ExecHandle> Instantiate(hal::GraphHandle graph) override;
+  Status DestroyExec(hal::ExecHandle exec) override;
+  Result<hal::UpdateReport> UpdateExec(hal::ExecHandle exec, hal::GraphHandle graph) override;
+  Status SetNodeParams(hal::ExecHandle exec, hal::NodeHandle node,
+                       const hal::Command& command) override;
+  Status LaunchGraph(hal::ExecHandle exec, hal::StreamHandle stream) override;
+
+ private:
+  VendorDevice(const VendorApi& api, std::shared_ptr<OpenDevices> open, hal::DeviceInfo info,
+               int device, void* context);
+
+  // Before every primitive: is the device well, and can it do this at all?
+  Status Enter() const;
+  Status Enter(bool capable, hal::Primitive primitive) const;
+  // After every call of the library: OK, or the error; a loss is remembered.
+  Status Check(std::string_view call, Code code) {
+    return code == kSuccess ? OkStatus() : Fail(call, code);
+  }
+  Status Fail(std::string_view call, Code code) KEEL_EXCLUDES(mutex_);
+
+  static void* Pointer(std::uint64_t value) { return reinterpret_cast<void*>(value); }
+  static std::uint64_t Value(const void* pointer) {
+    return reinterpret_cast<std::uint64_t>(pointer);
+  }
+  Status CheckStream(hal::StreamHandle stream) const;
+  // Polls until `query` no longer says "not ready".
+  template <class Query>
+  Status Await(std::string_view call, Query query, Deadline deadline);
+  Result<bool> IsCapturing(hal::StreamHandle stream);
+  // Refuses host memory that is not pinned, which a graph cannot copy.
+  Status CheckPinned(const hal::Copy& copy) const;
+  Result<NodeSpec> Resolve(const hal::Command& command, std::vector<void*>* arguments) const;
+
+  const VendorApi& api_;
+  const std::shared_ptr<OpenDevices> open_;
+  const hal::DeviceInfo info_;
+  const int device_;
+  void* const context_;
+  const hal::DeviceId id_;
+  hal::Capabilities capabilities_;
+  const std::uint64_t fork_generation_;
+  int least_priority_ = 0;
+  int greatest_priority_ = 0;
+
+  std::atomic<bool> lost_{false};
+  mutable Mutex mutex_;
+  Status fault_ KEEL_GUARDED_BY(mutex_);
+  std::set<void*> streams_ KEEL_GUARDED_BY(mutex_);  // those that this device made
+};
+
+}  // namespace keel::vendor

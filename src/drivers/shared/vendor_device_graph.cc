@@ -1,0 +1,208 @@
+// VendorDevice: capture and graphs.
+
+#include <fmt/format.h>
+
+#include "drivers/shared/current_scope.h"
+#include "drivers/shared/vendor_device.h"
+
+namespace keel::vendor {
+
+using hal::Primitive;
+
+Result<bool> VendorDevice::IsCapturing(hal::StreamHandle stream) {
+  KEEL_ASSIGN(const hal::CaptureState state, GetCaptureState(stream));
+  return state != hal::CaptureState::kNone;
+}
+
+Status VendorDevice::BeginCapture(hal::StreamHandle stream, hal::CaptureMode mode) {
+  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kBeginCapture));
+  KEEL_TRY(CheckStream(stream));
+  if (stream.value == api_.legacy_stream) {
+    return InvalidArgument("the legacy default stream cannot capture; use a stream of your own");
+  }
+  CurrentScope current(api_, context_);
+  return Check("BeginCapture",
+               api_.capture_begin(Pointer(stream.value), static_cast<int>(mode)));
+}
+
+Result<hal::GraphHandle> VendorDevice::EndCapture(hal::StreamHandle stream) {
+  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kEndCapture));
+  KEEL_TRY(CheckStream(stream));
+  KEEL_ASSIGN(const bool capturing, IsCapturing(stream));
+  if (!capturing) return FailedPrecondition("the stream captures nothing");
+  CurrentScope current(api_, context_);
+  void* graph = nullptr;
+  KEEL_TRY(Check("EndCapture", api_.capture_end(Pointer(stream.value), &graph)));
+  return hal::GraphHandle{Value(graph)};
+}
+
+Result<hal::CaptureState> VendorDevice::GetCaptureState(hal::StreamHandle stream) {
+  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kGetCaptureState));
+  KEEL_TRY(CheckStream(stream));
+  // It never captures, and asking is itself forbidden while another stream does.
+  if (stream.value == api_.legacy_stream) return hal::CaptureState::kNone;
+  CurrentScope current(api_, context_);
+  int state = 0;
+  KEEL_TRY(Check("GetCaptureState",
+                 api_.capture_info(Pointer(stream.value), &state, nullptr, nullptr)));
+  return static_cast<hal::CaptureState>(state);
+}
+
+Result<std::vector<hal::NodeHandle>> VendorDevice::GetCaptureFrontier(hal::StreamHandle stream) {
+  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kGetCaptureFrontier));
+  KEEL_TRY(CheckStream(stream));
+  CurrentScope current(api_, context_);
+  int state = 0;
+  void* const* nodes = nullptr;
+  std::size_t count = 0;
+  KEEL_TRY(Check("GetCaptureFrontier",
+                 api_.capture_info(Pointer(stream.value), &state, &nodes, &count)));
+  if (static_cast<hal::CaptureState>(state) != hal::CaptureState::kActive) {
+    return FailedPrecondition("the stream captures nothing, or its capture was invalidated");
+  }
+  std::vector<hal::NodeHandle> frontier(count);
+  for (std::size_t i = 0; i < count; ++i) frontier[i] = {Value(nodes[i])};
+  return frontier;
+}
+
+Result<hal::GraphHandle> VendorDevice::CreateGraph() {
+  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kCreateGraph));
+  void* graph = nullptr;
+  KEEL_TRY(Check("CreateGraph", api_.graph_create(&graph, 0)));
+  return hal::GraphHandle{Value(graph)};
+}
+
+Status VendorDevice::DestroyGraph(hal::GraphHandle graph) {
+  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kDestroyGraph));
+  if (!graph) return InvalidArgument("a null handle is not a graph");
+  return Check("DestroyGraph", api_.graph_destroy(Pointer(graph.value)));
+}
+
+Result<NodeSpec> VendorDevice::Resolve(const hal::Command& command,
+                                       std::vector<void*>* arguments) const {
+  NodeSpec spec;
+  spec.command = command;
+  spec.context = context_;
+  if (const auto* launch = std::get_if<hal::KernelLaunch>(&command)) {
+    if (!launch->kernel) return InvalidArgument("a null handle is not a kernel");
+    for (const hal::KernelArg& arg : launch->args) {
+      arguments->push_back(const_cast<void*>(arg.data()));
+    }
+    spec.arguments = arguments->data();
+  }
+  if (const auto* copy = std::get_if<hal::Copy>(&command)) {
+    KEEL_TRY(CheckPinned(*copy));
+    spec.host_destination = copy->destination.on_host();
+    spec.host_source = copy->source.on_host();
+    for (const hal::Location& side : {copy->destination, copy->source}) {
+      if (!side.on_host()) KEEL_TRY(open_->Find(side.device).status());
+    }
+  }
+  if (const auto* call = std::get_if<hal::HostCall>(&command);
+      call != nullptr && call->function == nullptr) {
+    return InvalidArgument("a host call without a function");
+  }
+  if (const auto* child = std::get_if<hal::ChildGraph>(&command);
+      child != nullptr && !child->graph) {
+    return InvalidArgument("a null handle is not a graph");
+  }
+  return spec;
+}
+
+Result<hal::NodeHandle> VendorDevice::AddNode(hal::GraphHandle graph,
+                                              std::span<const hal::NodeHandle> dependencies,
+                                              const hal::Command& command) {
+  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kAddNode));
+  if (!graph) return InvalidArgument("a null handle is not a graph");
+  std::vector<void*> arguments;
+  KEEL_ASSIGN(const NodeSpec spec, Resolve(command, &arguments));
+  std::vector<void*> before;
+  before.reserve(dependencies.size());
+  for (const hal::NodeHandle node : dependencies) before.push_back(Pointer(node.value));
+  CurrentScope current(api_, context_);
+  void* node = nullptr;
+  KEEL_TRY(Check("AddNode", api_.add_node(&node, Pointer(graph.value), before.data(), before.size(),
+                                          spec)));
+  return hal::NodeHandle{Value(node)};
+}
+
+Result<std::vector<hal::NodeInfo>> VendorDevice::GetNodes(hal::GraphHandle graph) {
+  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kGetNodes));
+  if (!graph) return InvalidArgument("a null handle is not a graph");
+  std::size_t count = 0;
+  KEEL_TRY(Check("GetNodes", api_.graph_nodes(Pointer(graph.value), nullptr, &count)));
+  std::vector<void*> nodes(count);
+  if (count > 0) {
+    KEEL_TRY(Check("GetNodes", api_.graph_nodes(Pointer(graph.value), nodes.data(), &count)));
+  }
+  std::vector<hal::NodeInfo> list;
+  list.reserve(nodes.size());
+  for (void* node : nodes) {
+    hal::NodeInfo info;
+    info.node = {Value(node)};
+    KEEL_TRY(Check("GetNodes", api_.node_kind(node, &info.kind)));
+    std::size_t before_count = 0;
+    KEEL_TRY(Check("GetNodes", api_.node_dependencies(node, nullptr, &before_count)));
+    std::vector<void*> before(before_count);
+    if (before_count > 0) {
+      KEEL_TRY(Check("GetNodes", api_.node_dependencies(node, before.data(), &before_count)));
+    }
+    for (void* dependency : before) info.dependencies.push_back({Value(dependency)});
+    list.push_back(std::move(info));
+  }
+  return list;
+}
+
+Result<hal::ExecHandle> VendorDevice::Instantiate(hal::GraphHandle graph) {
+  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kInstantiate));
+  if (!graph) return InvalidArgument("a null handle is not a graph");
+  CurrentScope current(api_, context_);
+  CaptureModeScope mode(api_);
+  void* exec = nullptr;
+  KEEL_TRY(Check("Instantiate", api_.instantiate(&exec, Pointer(graph.value), 0)));
+  return hal::ExecHandle{Value(exec)};
+}
+
+Status VendorDevice::DestroyExec(hal::ExecHandle exec) {
+  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kDestroyExec));
+  if (!exec) return InvalidArgument("a null handle is not an instantiated graph");
+  CaptureModeScope mode(api_);
+  return Check("DestroyExec", api_.exec_destroy(Pointer(exec.value)));
+}
+
+Result<hal::UpdateReport> VendorDevice::UpdateExec(hal::ExecHandle exec, hal::GraphHandle graph) {
+  KEEL_TRY(Enter(capabilities_.graph_update, Primitive::kUpdateExec));
+  if (!exec || !graph) return InvalidArgument("a null handle is not a graph");
+  CurrentScope current(api_, context_);
+  UpdateResult result;
+  const Code code = api_.exec_update(Pointer(exec.value), Pointer(graph.value), &result);
+  if (code != api_.update_refused) KEEL_TRY(Check("UpdateExec", code));
+  hal::UpdateReport report{result.updated, std::move(result.reason), std::nullopt};
+  if (result.node != nullptr) report.node = hal::NodeHandle{Value(result.node)};
+  return report;
+}
+
+Status VendorDevice::SetNodeParams(hal::ExecHandle exec, hal::NodeHandle node,
+                                   const hal::Command& command) {
+  KEEL_TRY(Enter(capabilities_.node_update, Primitive::kSetNodeParams));
+  if (!exec || !node) return InvalidArgument("a null handle is not a node of an instantiated graph");
+  std::size_t kind = 0;
+  KEEL_TRY(Check("SetNodeParams", api_.node_kind(Pointer(node.value), &kind)));
+  if (kind != command.index()) {
+    return InvalidArgument("the new parameters are those of another kind of node");
+  }
+  std::vector<void*> arguments;
+  KEEL_ASSIGN(const NodeSpec spec, Resolve(command, &arguments));
+  CurrentScope current(api_, context_);
+  return Check("SetNodeParams", api_.set_node(Pointer(exec.value), Pointer(node.value), spec));
+}
+
+Status VendorDevice::LaunchGraph(hal::ExecHandle exec, hal::StreamHandle stream) {
+  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kLaunchGraph));
+  KEEL_TRY(CheckStream(stream));
+  if (!exec) return InvalidArgument("a null handle is not an instantiated graph");
+  CurrentScope current(api_, context_);
+  return Check("LaunchGraph", api_.graph_launch(Pointer(exec.value), Pointer(stream.value)));
+}
+
+}  // namespace keel::vendor

@@ -1,0 +1,82 @@
+// The simulated driver in the conformance suite.
+//
+//   sim_conformance [--sim=devices:8,memory:4GiB] [--gtest_...]
+//
+// The flag takes what KEEL_SIM takes.
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hal/conformance/conformance.h"
+#include "keel/drivers/sim.h"
+
+namespace keel::sim {
+namespace {
+
+constexpr std::string_view kFlag = "--sim=";
+
+std::vector<hal::conformance::Listed> Unsupported(const SimConfig& config) {
+  std::vector<hal::conformance::Listed> list = {
+      {"Capabilities.RdmaMemoryIsMemory", "no other hardware is simulated that could use it"}};
+  if (!config.unified) {
+    const std::string reason = "this configuration gives every device addresses of its own";
+    for (const char* name :
+         {"Loss.APeersPageWithoutAccessLosesTheOneThatTouchesIt",
+          "Loss.APeersPlainMemoryWithoutAccessIsAFault",
+          "Peers.AddressesOfUnifiedDevicesAreDisjoint", "Peers.EnabledOnesUsePlainMemory",
+          "Peers.GetExactlyTheAccessTheyAreGiven", "Peers.MemoryOfOneIsMappedOnAnother"}) {
+      list.push_back({name, reason});
+    }
+  }
+  return list;
+}
+
+int Run(int argc, char** argv) {
+  std::string text = "memory:4GiB";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument.starts_with(kFlag)) text = argument.substr(kFlag.size());
+  }
+  const Result<SimConfig> config = ParseSimConfig("--sim", text);
+  if (!config.ok()) {
+    std::fprintf(stderr, "%s\n", config.status().ToString().c_str());
+    return 2;
+  }
+  const Result<std::unique_ptr<hal::Driver>> driver = CreateSimDriver(*config);
+  if (!driver.ok()) {
+    std::fprintf(stderr, "%s\n", driver.status().ToString().c_str());
+    return 2;
+  }
+  return hal::conformance::Main(
+      argc, argv,
+      {.driver = "sim",
+       .flag = std::string(kFlag),
+       .devices = config->devices,
+       .open = hal::conformance::OpenFrom(**driver),
+       .expect = {.virtual_memory = true,
+                  .granularity = {config->granularity, config->granularity},
+                  .exportable_memory = true,
+                  .host_registration = true,
+                  .unified_addresses = config->unified,
+                  .kernels = true,
+                  .host_calls = true,
+                  .value_writes = true,
+                  .value_waits = true,
+                  .event_timing = true,
+                  .graphs = true,
+                  .graph_update = true,
+                  .node_update = true},
+       .detects_stale_handles = true,
+       .checks_kernel_arguments = true,
+       .names_fault_address = true,
+       .unsupported = Unsupported(*config)});
+}
+
+}  // namespace
+}  // namespace keel::sim
+
+int main(int argc, char** argv) { return keel::sim::Run(argc, argv); }
