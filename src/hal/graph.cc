@@ -42,9 +42,9 @@ Status CaptureTraits::GiveBack(Device& device, const Handle& handle) {
   Result<GraphHandle> graph = device.EndCapture(handle);
   if (graph.ok()) {
     // The capture is over whatever becomes of its graph, so the graph is retried by itself.
-    internal::GiveBackOrRetry(device, GraphTraits::Describe(*graph), [&device, graph = *graph] {
-      return GraphTraits::GiveBack(device, graph);
-    });
+    internal::GiveBackOrRetry(
+        device, [&] { return GraphTraits::Describe(*graph); },
+        [&device, graph = *graph] { return GraphTraits::GiveBack(device, graph); });
     return OkStatus();
   }
   if (graph.status().code() == StatusCode::kDeviceLost) return std::move(graph).status();

@@ -70,8 +70,9 @@ struct MemoryState {
   MemoryState& operator=(const MemoryState&) = delete;
   ~MemoryState() {
     if (!handle) return;
-    GiveBackOrRetry(*device, DescribeHandle("ReleaseMemory", handle.value),
-                    [to = device, memory = handle] { return to->ReleaseMemory(memory); });
+    GiveBackOrRetry(
+        *device, [this] { return DescribeHandle("ReleaseMemory", handle.value); },
+        [to = device, memory = handle] { return to->ReleaseMemory(memory); });
   }
 
   Device* device;
@@ -87,7 +88,7 @@ struct RangeState {
   ~RangeState() {
     if (!address) return;
     GiveBackOrRetry(
-        *device, DescribeRange("FreeAddress", address.value(), size),
+        *device, [this] { return DescribeRange("FreeAddress", address.value(), size); },
         [to = device, start = address, bytes = size] { return to->FreeAddress(start, bytes); });
   }
 
@@ -252,7 +253,7 @@ void Mapping::GiveBack() noexcept {
   // which is legal.
   std::shared_ptr<internal::MemoryState> memory = memory_device_ == device_ ? memory_ : nullptr;
   internal::GiveBackOrRetry(
-      *device_, DescribeRange("Unmap", address_.value(), size_),
+      *device_, [this] { return DescribeRange("Unmap", address_.value(), size_); },
       [device = device_.get(), address = address_, size = size_, range = range_,
        memory = std::move(memory)] { return device->Unmap(address, size); });
   Forget();

@@ -7,9 +7,9 @@
 namespace keel::hal::internal {
 
 // Out of host memory here ends the process: what cannot even be noted down would be lost silently.
-void GiveBackOrRetry(Device& device, std::string what, std::function<Status()> attempt) noexcept {
-  const Status status = attempt();
-  if (status.ok() || status.code() == StatusCode::kDeviceLost) return;
+void LeaveForRetry(Device& device, const Status& status, std::string what,
+                   std::function<Status()> attempt) noexcept {
+  if (status.code() == StatusCode::kDeviceLost) return;
   // Also the parent's device in a forked child, which the code alone does not tell.
   if (!device.Health().ok()) return;
   Log(LogLevel::kWarn, what + " failed and will be tried again: " + status.ToString());

@@ -20,7 +20,7 @@ class [[nodiscard]] Result {
 
   // Implicit on purpose: `return value;` and `return InvalidArgument(...);` both read well.
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  // `status` must be an error: an OK status carries no value (asserted; kInternal otherwise).
+  // `status` must be an error: an OK status carries no value, and becomes kInternal.
   Result(Status status)
       : state_(std::in_place_index<1>,
                status.ok() ? Internal("an OK status was returned where a value was due")

@@ -21,10 +21,17 @@
 namespace keel::hal {
 
 namespace internal {
-// For destructors: tries `attempt`; on failure logs and leaves it on the retry list. `attempt`
-// must not keep the device alive (the list is the device's own).
-KEEL_EXPORT void GiveBackOrRetry(Device& device, std::string what,
-                                 std::function<Status()> attempt) noexcept;
+// For a give-back that failed with `status`: logs, and leaves it on the retry list. Nothing on a
+// device that is lost. `attempt` must not keep the device alive (the list is the device's own).
+KEEL_EXPORT void LeaveForRetry(Device& device, const Status& status, std::string what,
+                               std::function<Status()> attempt) noexcept;
+// For destructors: tries, and leaves it for later if that fails. What only a failure needs, the
+// description and the function object, is made only then.
+template <class Describe, class Attempt>
+void GiveBackOrRetry(Device& device, Describe describe, Attempt attempt) noexcept {
+  const Status status = attempt();
+  if (!status.ok()) LeaveForRetry(device, status, describe(), std::move(attempt));
+}
 // For Close(): drains the retry list first, if there is something on it; what stays there is not
 // this caller's failure.
 KEEL_EXPORT void DrainBeforeClose(Device& device);
@@ -82,9 +89,9 @@ class OwnedHandle {
   void GiveBack() noexcept {
     if (device_ == nullptr) return;
     Device* device = device_.get();
-    internal::GiveBackOrRetry(*device, Traits::Describe(handle_), [device, handle = handle_] {
-      return Traits::GiveBack(*device, handle);
-    });
+    internal::GiveBackOrRetry(
+        *device, [this] { return Traits::Describe(handle_); },
+        [device, handle = handle_] { return Traits::GiveBack(*device, handle); });
     Forget();
   }
 

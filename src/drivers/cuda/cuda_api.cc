@@ -209,9 +209,9 @@ Code ExportMemory(int* descriptor, std::uint64_t handle) {
 }
 
 Code ImportMemory(std::uint64_t* handle, int descriptor) {
-  return entries.import_handle(
-      handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor)),
-      abi::kHandlePosixDescriptor);
+  return entries.import_handle(handle,
+                               reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor)),
+                               abi::kHandlePosixDescriptor);
 }
 
 Code SetAccess(std::uint64_t address, std::size_t size, const AccessPair* pairs,
@@ -234,8 +234,8 @@ Code GetAccess(hal::Access* access, std::uint64_t address, int device) {
 }
 
 Code AllocateHost(void** pointer, std::size_t size, bool write_combined) {
-  const unsigned flags = abi::kHostPortable | abi::kHostDeviceMap |
-                         (write_combined ? abi::kHostWriteCombined : 0);
+  const unsigned flags =
+      abi::kHostPortable | abi::kHostDeviceMap | (write_combined ? abi::kHostWriteCombined : 0);
   return entries.host_allocate(pointer, size, flags);
 }
 
@@ -332,7 +332,8 @@ abi::MemOp WriteOp(const hal::ValueWrite& write) {
 
 abi::MemOp WaitOp(const hal::ValueWait& wait) {
   abi::MemOp op = {};
-  op.value = {abi::kMemOpWaitValue64, wait.source.value(), wait.value, WaitFlags(wait.condition), 0};
+  op.value = {abi::kMemOpWaitValue64, wait.source.value(), wait.value, WaitFlags(wait.condition),
+              0};
   return op;
 }
 

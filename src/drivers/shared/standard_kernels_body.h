@@ -1,9 +1,10 @@
 // The bodies of keel/hal/standard_kernels.h: one source for every device.
 //
 // Each is written for one worker of many: worker `w` of `workers` handles the elements w,
-// w + workers, w + 2 * workers, ... The simulated device runs it with one worker; a device that runs
-// a grid of threads instantiates it once per thread. What differs between them (atomic addition, a
-// clock, a look at memory that others write, the meaning of an address) comes in as `Machine`:
+// w + workers, w + 2 * workers, ... The simulated device runs it with one worker; a device that
+// runs a grid of threads instantiates it once per thread. What differs between them (atomic
+// addition, a clock, a look at memory that others write, the meaning of an address) comes in as
+// `Machine`:
 //   static void Add(std::uint64_t* to, std::uint64_t value)      atomically
 //   static std::uint64_t Load(const std::uint64_t* from)         sees what others wrote
 //   static std::uint64_t NowMicros()

@@ -37,9 +37,9 @@ struct AccessPair {
 
 // One node of a graph, or new parameters for one, with everything resolved to the library's terms.
 struct NodeSpec {
-  hal::Command command;      // what kind, and the plain values
-  void** arguments = nullptr;  // of a kernel: a pointer to each value
-  void* context = nullptr;   // of the device that the graph belongs to
+  hal::Command command;           // what kind, and the plain values
+  void** arguments = nullptr;     // of a kernel: a pointer to each value
+  void* context = nullptr;        // of the device that the graph belongs to
   bool host_destination = false;  // of a copy: host memory, not a device address
   bool host_source = false;
 };
@@ -52,10 +52,10 @@ struct UpdateResult {
 
 struct VendorApi {
   // --- The library ---------------------------------------------------------------------------
-  std::string_view driver;                          // its name in KEEL_DRIVER
-  Code not_ready = 0;                               // a query's "still running"
-  Code update_refused = 0;                          // an update's "cannot"
-  Code already_enabled = 0, not_enabled = 0;        // of peer access
+  std::string_view driver;                    // its name in KEEL_DRIVER
+  Code not_ready = 0;                         // a query's "still running"
+  Code update_refused = 0;                    // an update's "cannot"
+  Code already_enabled = 0, not_enabled = 0;  // of peer access
   Verdict (*judge)(Code code) = nullptr;
   Code (*error_name)(Code code, const char** name) = nullptr;
   Code (*error_text)(Code code, const char** text) = nullptr;
@@ -121,8 +121,7 @@ struct VendorApi {
   Code (*copy_peer)(std::uint64_t to, void* to_context, std::uint64_t from, void* from_context,
                     std::size_t size, void* stream) = nullptr;
   Code (*fill8)(std::uint64_t to, unsigned char value, std::size_t count, void* stream) = nullptr;
-  Code (*fill16)(std::uint64_t to, unsigned short value, std::size_t count,
-                 void* stream) = nullptr;
+  Code (*fill16)(std::uint64_t to, unsigned short value, std::size_t count, void* stream) = nullptr;
   Code (*fill32)(std::uint64_t to, unsigned value, std::size_t count, void* stream) = nullptr;
   Code (*write_value)(void* stream, std::uint64_t to, std::uint64_t value,
                       unsigned flags) = nullptr;
@@ -133,8 +132,8 @@ struct VendorApi {
   Code (*module_unload)(void* module) = nullptr;
   Code (*module_kernel)(void** kernel, void* module, const char* name) = nullptr;
   Code (*launch)(void* kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                 unsigned block_y, unsigned block_z, unsigned shared, void* stream, void** arguments,
-                 void** extra) = nullptr;
+                 unsigned block_y, unsigned block_z, unsigned shared, void* stream,
+                 void** arguments, void** extra) = nullptr;
 
   // --- Capture and graphs ------------------------------------------------------------------------
   // Modes have the numbers of hal::CaptureMode.

@@ -102,8 +102,7 @@ Status VendorDevice::Enter() const {
 Status VendorDevice::Enter(bool capable, hal::Primitive primitive) const {
   KEEL_TRY(Enter());
   if (capable) return OkStatus();
-  return Unimplemented(
-      fmt::format("{} cannot do {}", info_.name, hal::PrimitiveName(primitive)));
+  return Unimplemented(fmt::format("{} cannot do {}", info_.name, hal::PrimitiveName(primitive)));
 }
 
 Status VendorDevice::Fail(std::string_view call, Code code) {

@@ -21,8 +21,7 @@ Status VendorDevice::BeginCapture(hal::StreamHandle stream, hal::CaptureMode mod
     return InvalidArgument("the legacy default stream cannot capture; use a stream of your own");
   }
   CurrentScope current(api_, context_);
-  return Check("BeginCapture",
-               api_.capture_begin(Pointer(stream.value), static_cast<int>(mode)));
+  return Check("BeginCapture", api_.capture_begin(Pointer(stream.value), static_cast<int>(mode)));
 }
 
 Result<hal::GraphHandle> VendorDevice::EndCapture(hal::StreamHandle stream) {
@@ -43,8 +42,8 @@ Result<hal::CaptureState> VendorDevice::GetCaptureState(hal::StreamHandle stream
   if (stream.value == api_.legacy_stream) return hal::CaptureState::kNone;
   CurrentScope current(api_, context_);
   int state = 0;
-  KEEL_TRY(Check("GetCaptureState",
-                 api_.capture_info(Pointer(stream.value), &state, nullptr, nullptr)));
+  KEEL_TRY(
+      Check("GetCaptureState", api_.capture_info(Pointer(stream.value), &state, nullptr, nullptr)));
   return static_cast<hal::CaptureState>(state);
 }
 
@@ -121,8 +120,8 @@ Result<hal::NodeHandle> VendorDevice::AddNode(hal::GraphHandle graph,
   for (const hal::NodeHandle node : dependencies) before.push_back(Pointer(node.value));
   CurrentScope current(api_, context_);
   void* node = nullptr;
-  KEEL_TRY(Check("AddNode", api_.add_node(&node, Pointer(graph.value), before.data(), before.size(),
-                                          spec)));
+  KEEL_TRY(Check("AddNode",
+                 api_.add_node(&node, Pointer(graph.value), before.data(), before.size(), spec)));
   return hal::NodeHandle{Value(node)};
 }
 
@@ -185,7 +184,8 @@ Result<hal::UpdateReport> VendorDevice::UpdateExec(hal::ExecHandle exec, hal::Gr
 Status VendorDevice::SetNodeParams(hal::ExecHandle exec, hal::NodeHandle node,
                                    const hal::Command& command) {
   KEEL_TRY(Enter(capabilities_.node_update, Primitive::kSetNodeParams));
-  if (!exec || !node) return InvalidArgument("a null handle is not a node of an instantiated graph");
+  if (!exec || !node)
+    return InvalidArgument("a null handle is not a node of an instantiated graph");
   std::size_t kind = 0;
   KEEL_TRY(Check("SetNodeParams", api_.node_kind(Pointer(node.value), &kind)));
   if (kind != command.index()) {

@@ -94,8 +94,8 @@ Result<DeviceAddress> VendorDevice::ReserveAddress(Bytes size, Bytes alignment,
         "the alignment of a reservation must be a power of two, not {}", alignment.count()));
   }
   std::uint64_t address = 0;
-  KEEL_TRY(Check("ReserveAddress", api_.address_reserve(&address, size.count(), alignment.count(),
-                                                        hint.value(), 0)));
+  KEEL_TRY(Check("ReserveAddress",
+                 api_.address_reserve(&address, size.count(), alignment.count(), hint.value(), 0)));
   return DeviceAddress(address);
 }
 
@@ -109,8 +109,7 @@ Status VendorDevice::Map(DeviceAddress address, Bytes size, Offset offset,
   KEEL_TRY(Enter(capabilities_.virtual_memory, Primitive::kMap));
   if (!memory) return InvalidArgument("a null handle is not physical memory");
   if (offset != Offset(0)) {
-    return InvalidArgument(
-        fmt::format("memory is mapped whole: offset 0, not {}", offset.value()));
+    return InvalidArgument(fmt::format("memory is mapped whole: offset 0, not {}", offset.value()));
   }
   Status status = Check("Map", api_.map(address.value(), size.count(), 0, memory.value, 0));
   // A part of a memory is "not supported" to a library; to a caller it is a wrong argument.
@@ -166,8 +165,8 @@ Result<void*> VendorDevice::AllocateHost(Bytes size, const hal::HostOptions& opt
   CurrentScope current(api_, context_);
   CaptureModeScope mode(api_);
   void* pointer = nullptr;
-  KEEL_TRY(Check("AllocateHost",
-                 api_.host_allocate(&pointer, size.count(), options.write_combined)));
+  KEEL_TRY(
+      Check("AllocateHost", api_.host_allocate(&pointer, size.count(), options.write_combined)));
   return pointer;
 }
 
@@ -182,7 +181,8 @@ Status VendorDevice::FreeHost(void* pointer) {
 Status VendorDevice::RegisterHost(void* pointer, Bytes size) {
   KEEL_TRY(Enter(capabilities_.host_registration, Primitive::kRegisterHost));
   if (pointer == nullptr || size.empty()) {
-    return InvalidArgument(fmt::format("{} bytes at {} are not host memory", size.count(), pointer));
+    return InvalidArgument(
+        fmt::format("{} bytes at {} are not host memory", size.count(), pointer));
   }
   CurrentScope current(api_, context_);
   CaptureModeScope mode(api_);

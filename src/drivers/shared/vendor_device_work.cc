@@ -29,8 +29,8 @@ Result<hal::StreamHandle> VendorDevice::CreateStream(const hal::StreamOptions& o
   CurrentScope current(api_, context_);
   void* stream = nullptr;
   KEEL_TRY(Check("CreateStream",
-                 api_.stream_create(&stream, std::clamp(options.priority, greatest_priority_,
-                                                        least_priority_))));
+                 api_.stream_create(
+                     &stream, std::clamp(options.priority, greatest_priority_, least_priority_))));
   MutexLock lock(mutex_);
   streams_.insert(stream);
   return hal::StreamHandle{Value(stream)};
@@ -45,9 +45,8 @@ Status VendorDevice::DestroyStream(hal::StreamHandle stream) {
   {
     MutexLock lock(mutex_);
     if (!streams_.contains(Pointer(stream.value))) {
-      return InvalidArgument(
-          fmt::format("{:#x} is not a stream that this device made, or was destroyed",
-                      stream.value));
+      return InvalidArgument(fmt::format(
+          "{:#x} is not a stream that this device made, or was destroyed", stream.value));
     }
   }
   KEEL_ASSIGN(const bool capturing, IsCapturing(stream));
@@ -163,8 +162,7 @@ Status VendorDevice::WaitEvent(hal::StreamHandle stream, hal::EventHandle event)
   KEEL_TRY(Enter());
   KEEL_TRY(CheckStream(stream));
   CurrentScope current(api_, context_);
-  return Check("WaitEvent",
-               api_.stream_wait_event(Pointer(stream.value), Pointer(event.value), 0));
+  return Check("WaitEvent", api_.stream_wait_event(Pointer(stream.value), Pointer(event.value), 0));
 }
 
 Result<hal::Completion> VendorDevice::QueryEvent(hal::EventHandle event) {
@@ -188,8 +186,7 @@ Result<double> VendorDevice::ElapsedMilliseconds(hal::EventHandle start, hal::Ev
   KEEL_TRY(Enter());
   if (!start || !end) return InvalidArgument("a null handle is not an event");
   float milliseconds = 0;
-  const Code code =
-      api_.event_elapsed(&milliseconds, Pointer(start.value), Pointer(end.value));
+  const Code code = api_.event_elapsed(&milliseconds, Pointer(start.value), Pointer(end.value));
   if (code != kSuccess && api_.judge(code).device_lost) return Fail("ElapsedMilliseconds", code);
   if (code != kSuccess) {
     // The library's words for "not recorded", "not done" and "no timing" are three; ours is one.
@@ -229,7 +226,8 @@ Status CheckCopy(const hal::Copy& copy) {
                                        ToString(copy.size), ToString(DeviceAddress(to)),
                                        ToString(DeviceAddress(from))));
   }
-  if (size > 0 && ((copy.destination.on_host() && to == 0) || (copy.source.on_host() && from == 0))) {
+  if (size > 0 &&
+      ((copy.destination.on_host() && to == 0) || (copy.source.on_host() && from == 0))) {
     return InvalidArgument("a copy to or from a null host pointer");
   }
   return OkStatus();
@@ -322,8 +320,8 @@ Status VendorDevice::WriteValue(hal::StreamHandle stream, const hal::ValueWrite&
   KEEL_TRY(CheckStream(stream));
   KEEL_TRY(CheckValueAddress(write.destination));
   CurrentScope current(api_, context_);
-  return Check("WriteValue", api_.write_value(Pointer(stream.value), write.destination.value(),
-                                              write.value, 0));
+  return Check("WriteValue",
+               api_.write_value(Pointer(stream.value), write.destination.value(), write.value, 0));
 }
 
 Status VendorDevice::WaitValue(hal::StreamHandle stream, const hal::ValueWait& wait) {
@@ -390,8 +388,8 @@ Result<hal::KernelHandle> VendorDevice::FindKernel(hal::ModuleHandle module,
   CurrentScope current(api_, context_);
   void* kernel = nullptr;
   const std::string terminated(name);
-  Status status = Check("FindKernel",
-                        api_.module_kernel(&kernel, Pointer(module.value), terminated.c_str()));
+  Status status =
+      Check("FindKernel", api_.module_kernel(&kernel, Pointer(module.value), terminated.c_str()));
   if (!status.ok()) return std::move(status).Annotate(fmt::format("kernel '{}'", name));
   return hal::KernelHandle{Value(kernel)};
 }
@@ -414,11 +412,10 @@ Status VendorDevice::LaunchKernel(hal::StreamHandle stream, const hal::KernelLau
   CurrentScope current(api_, context_);
   const auto& grid = launch.dims.grid;
   const auto& block = launch.dims.block;
-  return Check("LaunchKernel",
-               api_.launch(Pointer(launch.kernel.value), grid[0], grid[1], grid[2], block[0],
-                           block[1], block[2],
-                           static_cast<unsigned>(launch.dims.shared_memory.count()),
-                           Pointer(stream.value), arguments, nullptr));
+  return Check("LaunchKernel", api_.launch(Pointer(launch.kernel.value), grid[0], grid[1], grid[2],
+                                           block[0], block[1], block[2],
+                                           static_cast<unsigned>(launch.dims.shared_memory.count()),
+                                           Pointer(stream.value), arguments, nullptr));
 }
 
 }  // namespace keel::vendor

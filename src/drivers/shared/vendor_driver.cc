@@ -46,10 +46,9 @@ Result<std::shared_ptr<hal::Device>> VendorDriver::Open(int ordinal) {
   MutexLock lock(mutex_);
   KEEL_TRY(PrepareLocked());
   if (ordinal < 0 || static_cast<std::size_t>(ordinal) >= devices_.size()) {
-    return NotFound(devices_.empty()
-                        ? fmt::format("the {} driver has no devices", name_)
-                        : fmt::format("there is no {} device {}; there are 0 to {}", name_, ordinal,
-                                      devices_.size() - 1));
+    return NotFound(devices_.empty() ? fmt::format("the {} driver has no devices", name_)
+                                     : fmt::format("there is no {} device {}; there are 0 to {}",
+                                                   name_, ordinal, devices_.size() - 1));
   }
   std::weak_ptr<hal::Device>& slot = open_[ordinal];
   if (std::shared_ptr<hal::Device> device = slot.lock()) return device;

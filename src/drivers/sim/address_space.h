@@ -167,8 +167,7 @@ class AddressSpace {
   std::size_t ArenaOf(std::uint64_t address) const { return (address - start_) / arena_size_; }
   FilePlace IdentityPlace(std::uint64_t address) const;
 
-  bool InOneReservationLocked(std::uint64_t start, std::uint64_t size) const
-      KEEL_REQUIRES(mutex_);
+  bool InOneReservationLocked(std::uint64_t start, std::uint64_t size) const KEEL_REQUIRES(mutex_);
   // The mapping that the address lies in; null if none.
   const Mapping* FindLocked(std::uint64_t address) const KEEL_REQUIRES(mutex_);
   Status InsertLocked(std::uint64_t address, std::shared_ptr<PhysicalBlock> block, int plain_owner)

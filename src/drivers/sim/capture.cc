@@ -110,8 +110,8 @@ Result<bool> CaptureRegistry::Append(SimStream& stream, StoredCommand& command) 
   Capture* capture = Of(stream);
   if (capture == nullptr) return false;
   if (!capture->broken_by.empty()) return Broken(*capture);
-  KEEL_ASSIGN(const hal::NodeHandle node, capture->graph->Add(stream.frontier, std::move(command),
-                                                                stream.device().ordinal()));
+  KEEL_ASSIGN(const hal::NodeHandle node,
+              capture->graph->Add(stream.frontier, std::move(command), stream.device().ordinal()));
   stream.frontier = {node};
   return true;
 }

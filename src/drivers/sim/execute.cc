@@ -42,8 +42,8 @@ class Context final : public KernelContext {
     for (std::size_t i = 0; i < launch_.args.size(); ++i) {
       const hal::KernelArg& arg = launch_.args[i];
       if (!arg.is_buffer()) continue;
-      uses.push_back({ordinal_, arg.address().value(), arg.extent(),
-                      launch_.kernel->parameters[i].access});
+      uses.push_back(
+          {ordinal_, arg.address().value(), arg.extent(), launch_.kernel->parameters[i].access});
     }
     auto pointers = stream_.device().machine().PinAll(uses, held_, /*may_wait=*/true);
     if (!pointers.ok()) return Fault(pointers.status());

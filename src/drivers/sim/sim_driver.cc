@@ -1,6 +1,5 @@
 // The simulated driver: configuration, and opening of devices.
 
-#include "base/fork.h"
 #include "drivers/sim/sim_driver.h"
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/fork.h"
 #include "drivers/sim/machine.h"
 #include "drivers/sim/sim_device.h"
 #include "keel/base/config_string.h"

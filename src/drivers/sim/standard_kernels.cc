@@ -1,5 +1,5 @@
-// The kernels of keel/hal/standard_kernels.h for the simulated device: the common bodies, fed from a
-// KernelContext.
+// The kernels of keel/hal/standard_kernels.h for the simulated device: the common bodies, fed from
+// a KernelContext.
 
 #include "keel/hal/standard_kernels.h"
 
@@ -77,10 +77,9 @@ void Add(KernelContext& context) {
 }
 
 void Axpy(KernelContext& context) {
-  kernels::Axpy(kAlone, Data<const float>(context, 0), Data<float>(context, 1),
-                context.Value<float>(2),
-                Count(context, 3,
-                      {context.Buffer<float>(0).size(), context.Buffer<float>(1).size()}));
+  kernels::Axpy(
+      kAlone, Data<const float>(context, 0), Data<float>(context, 1), context.Value<float>(2),
+      Count(context, 3, {context.Buffer<float>(0).size(), context.Buffer<float>(1).size()}));
 }
 
 void Reduce(KernelContext& context) {
@@ -92,11 +91,11 @@ void Reduce(KernelContext& context) {
 
 void Compare(KernelContext& context) {
   if (context.Buffer<kernels::U64>(2).empty()) return;
-  kernels::Compare<Machine>(kAlone, Data<const kernels::U8>(context, 0),
-                            Data<const kernels::U8>(context, 1), Data<kernels::U64>(context, 2),
-                            Count(context, 3,
-                                  {context.Buffer<kernels::U8>(0).size(),
-                                   context.Buffer<kernels::U8>(1).size()}));
+  kernels::Compare<Machine>(
+      kAlone, Data<const kernels::U8>(context, 0), Data<const kernels::U8>(context, 1),
+      Data<kernels::U64>(context, 2),
+      Count(context, 3,
+            {context.Buffer<kernels::U8>(0).size(), context.Buffer<kernels::U8>(1).size()}));
 }
 
 void Spin(KernelContext& context) {
