@@ -106,7 +106,7 @@ struct KernelDefinition {
 KEEL_EXPORT Status RegisterKernels(std::string_view set, std::span<const KernelDefinition> kernels);
 
 // A shared object is a module if it exports this function, which returns its kernels:
-//   extern "C" keel::sim::ModuleKernels keel_sim_module();
+//   extern "C" const keel::sim::ModuleKernels* keel_sim_module();
 struct ModuleKernels {
   const KernelDefinition* kernels = nullptr;
   std::size_t count = 0;

@@ -31,8 +31,10 @@
 // capture mode (capture_mode.h) obeys an open capture is refused with kFailedPrecondition and
 // invalidates that capture. In the default mode, kRelaxed, it is simply carried out and no
 // capture notices. Whatever the mode, a call that contradicts the capture of its own argument
-// (synchronising or querying a stream that captures, querying or synchronising an event that was
-// last recorded in a capture) is refused and invalidates the capture it names.
+// (synchronising or querying a stream that captures, launching a graph on it, querying or
+// synchronising an event that was last recorded in a capture) is refused and invalidates the
+// capture it names. An event of a capture that is over stays refused (kFailedPrecondition, or
+// kInvalidArgument from drivers that do not tell) until it is recorded again.
 #pragma once
 
 #include <cstdint>
@@ -117,8 +119,9 @@ class KEEL_EXPORT Device {
   // The caller owns the descriptor; the memory lives while it is open.
   virtual Result<UniqueFd> ExportMemory(MemoryHandle memory) = 0;
   // Memory that ExportMemory, here or in another process on a device of the same kind, exported.
-  // The descriptor stays the caller's. `size` must be the size it was created with. The new handle
-  // is released like any other. A descriptor of anything else is kInvalidArgument.
+  // The descriptor stays the caller's. `size` must be the size it was created with (a driver that
+  // cannot tell finds out at Map). The new handle is released like any other. A descriptor of
+  // anything else is kInvalidArgument.
   virtual Result<MemoryHandle> ImportMemory(int descriptor, Bytes size) = 0;
 
   // A range of addresses with nothing behind it. `size` is a non-zero multiple of the minimum
@@ -222,6 +225,8 @@ class KEEL_EXPORT Device {
   // returns when the bytes are there (such a copy waits for the stream, and cannot be captured:
   // kFailedPrecondition). Zero bytes are nothing to do. Ranges must not overlap.
   virtual Status EnqueueCopy(StreamHandle stream, const Copy& copy) = 0;
+  // A real device fills with a kernel of its own: a destination that is not mapped is a fault
+  // there. The simulated one sees it when the call is made (kInvalidArgument).
   virtual Status EnqueueFill(StreamHandle stream, const Fill& fill) = 0;
   virtual Status WriteValue(StreamHandle stream, const ValueWrite& write) = 0;
   virtual Status WaitValue(StreamHandle stream, const ValueWait& wait) = 0;
@@ -262,7 +267,7 @@ class KEEL_EXPORT Device {
                                      const Command& command) = 0;
   virtual Result<std::vector<NodeInfo>> GetNodes(GraphHandle graph) = 0;
 
-  // An empty graph is fine. The graph may be destroyed or changed afterwards.
+  // An empty graph is fine. The graph may be destroyed or changed afterwards. Unsafe in a capture.
   virtual Result<ExecHandle> Instantiate(GraphHandle graph) = 0;
   // Launches that are queued still run.
   virtual Status DestroyExec(ExecHandle exec) = 0;
@@ -273,7 +278,8 @@ class KEEL_EXPORT Device {
   // kernel of the same kernel. Launches that are queued keep the old parameters.
   virtual Status SetNodeParams(ExecHandle exec, NodeHandle node, const Command& command) = 0;
   // Runs the whole graph as one command of the stream. Launches of one exec do not overlap each
-  // other. On a stream that captures, the graph becomes a child of what is captured.
+  // other. On a stream that captures it is refused and breaks the capture, as on real drivers; a
+  // graph inside another is a ChildGraph node.
   virtual Status LaunchGraph(ExecHandle exec, StreamHandle stream) = 0;
 
  private:

@@ -14,14 +14,14 @@ using Result = int;
 using Device = int;
 using Address = std::uint64_t;
 using MemoryHandle = std::uint64_t;
-using Context = struct ContextTag*;
-using Stream = struct StreamTag*;
-using Event = struct EventTag*;
-using Module = struct ModuleTag*;
-using Function = struct FunctionTag*;
-using Graph = struct GraphTag*;
-using GraphNode = struct GraphNodeTag*;
-using GraphExec = struct GraphExecTag*;
+using Context = struct ContextObject*;
+using Stream = struct StreamObject*;
+using Event = struct EventObject*;
+using Module = struct ModuleObject*;
+using Function = struct FunctionObject*;
+using Graph = struct GraphObject*;
+using GraphNode = struct GraphNodeObject*;
+using GraphExec = struct GraphExecObject*;
 using HostFunction = void (*)(void* data);
 
 // Results.

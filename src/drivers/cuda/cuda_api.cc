@@ -534,7 +534,10 @@ Result<const VendorApi*> LoadApi() {
   library.Find(&api.event_query, {"cuEventQuery"});
   library.Find(&api.event_elapsed, {"cuEventElapsedTime"});
   library.Find(&api.stream_wait_event, {"cuStreamWaitEvent"});
-  library.Find(&api.copy, {"cuMemcpyAsync"});
+  library.Find(&api.copy_in, {"cuMemcpyHtoDAsync_v2"});
+  library.Find(&api.copy_out, {"cuMemcpyDtoHAsync_v2"});
+  library.Find(&api.copy_within, {"cuMemcpyDtoDAsync_v2"});
+  library.Find(&api.copy_host, {"cuMemcpyAsync"});
   library.Find(&api.copy_peer, {"cuMemcpyPeerAsync"});
   library.Find(&api.fill8, {"cuMemsetD8Async"});
   library.Find(&api.fill16, {"cuMemsetD16Async"});

@@ -117,7 +117,12 @@ struct VendorApi {
   Code (*stream_wait_event)(void* stream, void* event, unsigned flags) = nullptr;
 
   // --- Commands ----------------------------------------------------------------------------------
-  Code (*copy)(std::uint64_t to, std::uint64_t from, std::size_t size, void* stream) = nullptr;
+  // By what each side is: an address that is taken for host memory by mistake would be read.
+  Code (*copy_in)(std::uint64_t to, const void* from, std::size_t size, void* stream) = nullptr;
+  Code (*copy_out)(void* to, std::uint64_t from, std::size_t size, void* stream) = nullptr;
+  Code (*copy_within)(std::uint64_t to, std::uint64_t from, std::size_t size,
+                      void* stream) = nullptr;
+  Code (*copy_host)(std::uint64_t to, std::uint64_t from, std::size_t size, void* stream) = nullptr;
   Code (*copy_peer)(std::uint64_t to, void* to_context, std::uint64_t from, void* from_context,
                     std::size_t size, void* stream) = nullptr;
   Code (*fill8)(std::uint64_t to, unsigned char value, std::size_t count, void* stream) = nullptr;

@@ -17,6 +17,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -166,6 +167,11 @@ class VendorDevice final : public hal::Device {
   mutable Mutex mutex_;
   Status fault_ KEEL_GUARDED_BY(mutex_);
   std::set<void*> streams_ KEEL_GUARDED_BY(mutex_);  // those that this device made
+  struct Begun {
+    std::thread::id thread;
+    hal::CaptureMode mode = hal::CaptureMode::kGlobal;
+  };
+  std::map<std::uint64_t, Begun> captures_ KEEL_GUARDED_BY(mutex_);  // by the stream they began on
 };
 
 }  // namespace keel::vendor

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+
 #include "drivers/shared/current_scope.h"
 #include "drivers/shared/vendor_device.h"
 
@@ -21,7 +23,11 @@ Status VendorDevice::BeginCapture(hal::StreamHandle stream, hal::CaptureMode mod
     return InvalidArgument("the legacy default stream cannot capture; use a stream of your own");
   }
   CurrentScope current(api_, context_);
-  return Check("BeginCapture", api_.capture_begin(Pointer(stream.value), static_cast<int>(mode)));
+  KEEL_TRY(
+      Check("BeginCapture", api_.capture_begin(Pointer(stream.value), static_cast<int>(mode))));
+  MutexLock lock(mutex_);
+  captures_[stream.value] = {std::this_thread::get_id(), mode};
+  return OkStatus();
 }
 
 Result<hal::GraphHandle> VendorDevice::EndCapture(hal::StreamHandle stream) {
@@ -29,6 +35,21 @@ Result<hal::GraphHandle> VendorDevice::EndCapture(hal::StreamHandle stream) {
   KEEL_TRY(CheckStream(stream));
   KEEL_ASSIGN(const bool capturing, IsCapturing(stream));
   if (!capturing) return FailedPrecondition("the stream captures nothing");
+  {
+    // The library would break or end the capture for these; here nothing changes.
+    MutexLock lock(mutex_);
+    const auto begun = captures_.find(stream.value);
+    if (begun == captures_.end()) {
+      return FailedPrecondition(
+          "the capture was not begun on this stream of this device; end it where it began");
+    }
+    if (begun->second.mode != hal::CaptureMode::kRelaxed &&
+        begun->second.thread != std::this_thread::get_id()) {
+      return FailedPrecondition(
+          "the capture was begun by another thread; only a relaxed one may be ended here");
+    }
+    captures_.erase(begun);
+  }
   CurrentScope current(api_, context_);
   void* graph = nullptr;
   KEEL_TRY(Check("EndCapture", api_.capture_end(Pointer(stream.value), &graph)));

@@ -78,7 +78,14 @@ Result<hal::MemoryHandle> VendorDevice::ImportMemory(int descriptor, Bytes size)
   }
   CurrentScope current(api_, context_);
   std::uint64_t handle = 0;
-  KEEL_TRY(Check("ImportMemory", api_.memory_import(&handle, descriptor)));
+  Status status = Check("ImportMemory", api_.memory_import(&handle, descriptor));
+  // Libraries have no word for "that is no memory"; whatever they say of it, the argument is wrong.
+  if (status.code() == StatusCode::kInternal) {
+    return InvalidArgument(
+               fmt::format("descriptor {} is not memory that a device exported", descriptor))
+        .WithVendor(status.vendor_code(), status.vendor_name());
+  }
+  KEEL_TRY(std::move(status));
   return hal::MemoryHandle{handle};
 }
 

@@ -130,6 +130,9 @@ Status VendorDevice::Synchronize(Deadline deadline) {
   }
   streams.insert(Pointer(api_.legacy_stream));
   for (void* stream : streams) {
+    // A stream that captures runs nothing, and asking it would break its capture.
+    KEEL_ASSIGN(const bool capturing, IsCapturing({Value(stream)}));
+    if (capturing) continue;
     KEEL_TRY(Await("Synchronize", [&] { return api_.stream_query(stream); }, deadline));
   }
   return OkStatus();
@@ -245,9 +248,12 @@ Status CheckFill(const hal::Fill& fill) {
     return InvalidArgument(fmt::format("a fill of width {} at {} is not aligned", fill.width,
                                        ToString(fill.destination)));
   }
-  if (!CheckedMultiply(Bytes(fill.width), fill.count)) {
-    return InvalidArgument(fmt::format("a fill of {} times {} bytes", fill.count, fill.width));
+  const std::optional<Bytes> size = CheckedMultiply(Bytes(fill.width), fill.count);
+  if (!size || !CheckedAdd(*size, Bytes(fill.destination.value()))) {
+    return InvalidArgument(fmt::format("a fill of {} times {} bytes at {} is not a range",
+                                       fill.count, fill.width, ToString(fill.destination)));
   }
+  if (fill.count > 0 && !fill.destination) return InvalidArgument("a fill at a null address");
   return OkStatus();
 }
 
@@ -265,34 +271,37 @@ Status VendorDevice::EnqueueCopy(hal::StreamHandle stream, const hal::Copy& copy
   KEEL_TRY(CheckCopy(copy));
   const hal::Location& to = copy.destination;
   const hal::Location& from = copy.source;
-  const bool own = (to.on_host() || to.device == id_) && (from.on_host() || from.device == id_);
   if (to.on_host() || from.on_host()) {
     KEEL_ASSIGN(const bool capturing, IsCapturing(stream));
     if (capturing) KEEL_TRY(CheckPinned(copy));
   }
-  if (own) {
-    if (copy.size.empty()) return OkStatus();
-    CurrentScope current(api_, context_);
-    return Check("EnqueueCopy",
-                 api_.copy(to.address, from.address, copy.size.count(), Pointer(stream.value)));
-  }
-  void* contexts[2] = {context_, context_};
-  if (!to.on_host()) {
+  void* to_context = context_;
+  void* from_context = context_;
+  if (!to.on_host() && to.device != id_) {
     KEEL_ASSIGN(const OpenDevices::Entry device, open_->Find(to.device));
-    contexts[0] = device.context;
+    to_context = device.context;
   }
-  if (!from.on_host()) {
+  if (!from.on_host() && from.device != id_) {
     KEEL_ASSIGN(const OpenDevices::Entry device, open_->Find(from.device));
-    contexts[1] = device.context;
+    from_context = device.context;
   }
-  if (copy.size.empty()) return OkStatus();
+  const std::size_t size = copy.size.count();
+  if (size == 0) return OkStatus();
   CurrentScope current(api_, context_);
-  if (to.on_host() || from.on_host()) {
-    return Check("EnqueueCopy",
-                 api_.copy(to.address, from.address, copy.size.count(), Pointer(stream.value)));
+  void* const on = Pointer(stream.value);
+  Code code = kSuccess;
+  if (to.on_host() && from.on_host()) {
+    code = api_.copy_host(to.address, from.address, size, on);
+  } else if (from.on_host()) {
+    code = api_.copy_in(to.address, Pointer(from.address), size, on);
+  } else if (to.on_host()) {
+    code = api_.copy_out(Pointer(to.address), from.address, size, on);
+  } else if (to_context == from_context) {
+    code = api_.copy_within(to.address, from.address, size, on);
+  } else {
+    code = api_.copy_peer(to.address, to_context, from.address, from_context, size, on);
   }
-  return Check("EnqueueCopy", api_.copy_peer(to.address, contexts[0], from.address, contexts[1],
-                                             copy.size.count(), Pointer(stream.value)));
+  return Check("EnqueueCopy", code);
 }
 
 Status VendorDevice::EnqueueFill(hal::StreamHandle stream, const hal::Fill& fill) {

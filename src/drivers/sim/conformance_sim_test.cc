@@ -73,6 +73,10 @@ int Run(int argc, char** argv) {
        .detects_stale_handles = true,
        .checks_kernel_arguments = true,
        .names_fault_address = true,
+       .names_arguments = true,
+       .checks_fills = true,
+       .checks_import_size = true,
+       .names_breaking_call = true,
        .unsupported = Unsupported(*config)});
 }
 

@@ -104,11 +104,6 @@ SimExec::Launch SimExec::NewLaunch() {
   return launch;
 }
 
-std::shared_ptr<const Program> SimExec::program() const {
-  MutexLock lock(mutex_);
-  return program_;
-}
-
 hal::UpdateReport SimExec::Update(const SimGraph& graph) {
   SimGraph::Snapshot content = graph.Copy();
   MutexLock lock(mutex_);

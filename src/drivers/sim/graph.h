@@ -51,7 +51,6 @@ class SimExec {
     std::shared_ptr<Ticket> done;
   };
   Launch NewLaunch() KEEL_EXCLUDES(mutex_);
-  std::shared_ptr<const Program> program() const KEEL_EXCLUDES(mutex_);
 
   hal::UpdateReport Update(const SimGraph& graph) KEEL_EXCLUDES(mutex_);
   Status SetParams(hal::NodeHandle node, StoredCommand command) KEEL_EXCLUDES(mutex_);

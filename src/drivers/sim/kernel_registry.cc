@@ -89,14 +89,17 @@ Result<KernelSet> OpenLibrary(const std::string& path, const std::string& origin
     return InvalidArgument(fmt::format("{} cannot be loaded as a module: {}", origin, dlerror()));
   }
   std::shared_ptr<void> library(handle, [](void* h) { dlclose(h); });
-  using Entry = ModuleKernels (*)();
+  using Entry = const ModuleKernels* (*)();
   const auto entry = reinterpret_cast<Entry>(dlsym(handle, kModuleEntry));
   if (entry == nullptr) {
     return InvalidArgument(
         fmt::format("{} is not a module: it exports no function '{}'", origin, kModuleEntry));
   }
-  const ModuleKernels kernels = entry();
-  return CopyDefinitions({kernels.kernels, kernels.count}, library, origin);
+  const ModuleKernels* kernels = entry();
+  if (kernels == nullptr) {
+    return InvalidArgument(fmt::format("{}: '{}' returned no kernels", origin, kModuleEntry));
+  }
+  return CopyDefinitions({kernels->kernels, kernels->count}, library, origin);
 }
 
 Result<KernelSet> OpenImage(std::span<const std::byte> image) {

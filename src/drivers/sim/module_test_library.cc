@@ -15,6 +15,7 @@ constexpr keel::sim::KernelDefinition kKernels[] = {{"double", Double, kParamete
 
 }  // namespace
 
-extern "C" [[gnu::visibility("default")]] keel::sim::ModuleKernels keel_sim_module() {
-  return {kKernels, 1};
+extern "C" [[gnu::visibility("default")]] const keel::sim::ModuleKernels* keel_sim_module() {
+  static constexpr keel::sim::ModuleKernels kModule{kKernels, 1};
+  return &kModule;
 }

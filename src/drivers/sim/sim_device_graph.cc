@@ -128,7 +128,7 @@ Result<std::vector<hal::NodeInfo>> SimDevice::GetNodes(hal::GraphHandle graph) {
 }
 
 Result<hal::ExecHandle> SimDevice::Instantiate(hal::GraphHandle graph) {
-  KEEL_TRY(Enter(Primitive::kInstantiate));
+  KEEL_TRY(Enter(Primitive::kInstantiate, Safety::kUnsafeInCapture));
   KEEL_ASSIGN(const auto found, FindGraph(graph));
   return hal::ExecHandle{
       machine_->execs.Insert(std::make_shared<ExecObject>(found->Copy(), ordinal_))};
@@ -160,11 +160,7 @@ Status SimDevice::LaunchGraph(hal::ExecHandle exec, hal::StreamHandle stream) {
   KEEL_TRY(Enter(Primitive::kLaunchGraph));
   KEEL_ASSIGN(const auto on, FindStream(stream));
   KEEL_ASSIGN(const auto found, FindExec(exec));
-  if (on->capturing.load()) {
-    StoredCommand child = found->exec.program();
-    KEEL_ASSIGN(const bool captured, machine_->captures.Append(*on, child));
-    if (captured) return OkStatus();
-  }
+  KEEL_TRY(machine_->captures.CheckStream(*on, "LaunchGraph"));
   on->Push(found->exec.NewLaunch());
   return OkStatus();
 }

@@ -431,7 +431,7 @@ KEEL_CONFORMANCE_CASE(Capture, BadCommandsAreRefusedAndNotRecorded,
   EXPECT_TRUE(nodes.empty());
 }
 
-KEEL_CONFORMANCE_CASE(Capture, ALaunchInsideBecomesAChild, .needs = {&Capabilities::graphs}) {
+KEEL_CONFORMANCE_CASE(Capture, ALaunchInsideBreaksIt, .needs = {&Capabilities::graphs}) {
   Device& device = context.device();
   ASSERT_VALUE(const Stream stream, context.NewStream());
   ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
@@ -440,21 +440,16 @@ KEEL_CONFORMANCE_CASE(Capture, ALaunchInsideBecomesAChild, .needs = {&Capabiliti
   ASSERT_OK(
       device.AddNode(inner.get(), {},
                      Fill{.destination = memory.address(), .value = 3, .width = 4, .count = 512}));
-  ASSERT_VALUE(GraphExec exec, GraphExec::Create(inner));
+  ASSERT_VALUE(const GraphExec exec, GraphExec::Create(inner));
   ASSERT_VALUE(Capture capture, Capture::Begin(context.shared(), stream.get()));
-  ASSERT_OK(exec.Launch(stream.get()));
-  ASSERT_OK(device.EnqueueFill(
-      stream.get(),
-      {.destination = memory.address() + 1_KiB, .value = 4, .width = 4, .count = 512}));
-  ASSERT_VALUE(const Graph outer, capture.End());
+  EXPECT_CODE(kFailedPrecondition, exec.Launch(stream.get()));
+  EXPECT_TRUE(IsInState(context, stream, CaptureState::kInvalidated));
+  EXPECT_CODE(kFailedPrecondition, capture.End());
   EXPECT_TRUE(context.HoldsWord(memory.address(), 1024, 0));
-  ASSERT_VALUE(const std::vector<NodeInfo> nodes, device.GetNodes(outer.get()));
-  EXPECT_EQ(Kinds(nodes), (std::vector<std::size_t>{KindOf<Fill>(), KindOf<ChildGraph>()}));
-  // The child is a copy: the exec it came from may go.
-  ASSERT_OK(exec.Close());
-  ASSERT_OK(LaunchAndWait(context, outer, stream));
-  EXPECT_TRUE(context.HoldsWord(memory.address(), 256, 3));
-  EXPECT_TRUE(context.HoldsWord(memory.address() + 1_KiB, 512, 4));
+  // Nothing is wrong with the graph itself.
+  ASSERT_OK(exec.Launch(stream.get()));
+  ASSERT_OK(stream.Synchronize(InTime()));
+  EXPECT_TRUE(context.HoldsWord(memory.address(), 512, 3));
 }
 
 KEEL_CONFORMANCE_CASE(Capture, ACapturingStreamIsNotDestroyed, .needs = {&Capabilities::graphs}) {
@@ -518,8 +513,9 @@ KEEL_CONFORMANCE_CASE(Capture, AnEventOfACaptureCannotBeWaitedForOnTheHost,
   ASSERT_VALUE(Capture capture, Capture::Begin(context.shared(), stream.get()));
   ASSERT_OK(event.Record(stream.get()));
   ASSERT_OK(capture.End());
-  EXPECT_CODE(kFailedPrecondition, event.Query());
-  EXPECT_CODE(kFailedPrecondition, event.Synchronize(InTime()));
+  const auto refused = {StatusCode::kFailedPrecondition, StatusCode::kInvalidArgument};
+  EXPECT_TRUE(HasCode(refused, event.Query()));
+  EXPECT_TRUE(HasCode(refused, event.Synchronize(InTime())));
   // Until it is recorded again.
   ASSERT_OK(event.Record(stream.get()));
   EXPECT_OK(event.Synchronize(InTime()));

@@ -63,6 +63,10 @@ struct Join {
   bool detects_stale_handles = false;    // handles that were given back, or were never handed out
   bool checks_kernel_arguments = false;  // their number and sizes
   bool names_fault_address = false;      // the message of a loss has the address
+  bool names_arguments = false;          // every error says which argument is wrong
+  bool checks_fills = false;             // a fill of what is not mapped is refused, not a fault
+  bool checks_import_size = false;       // ImportMemory knows the size that was exported
+  bool names_breaking_call = false;      // EndCapture of a broken capture says which call broke it
 
   // For drivers without kernels: the stream starts no further command until it is released. Where
   // there are kernels the suite keeps a stream busy with one.
