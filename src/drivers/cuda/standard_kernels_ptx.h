@@ -1,5 +1,5 @@
 // Made by tools/kernels/make_ptx.py; change its sources instead.
-// From 50d351c46999d3bdad4977c32640824134554d7551e6a9b7471ba7e4755fc3d3
+// From cc14758534c9a5872ea7704bdf95928cb807e043499dfeac494b3a2e3f04e58e
 #pragma once
 
 #include <string_view>
