@@ -219,7 +219,7 @@ class InfoTest(CliTest):
         self.assertEqual([d["ordinal"] for d in devices], [0, 1, 2])
         self.assertEqual({d["memory"]["total"] for d in devices}, {1 << 30})
         self.assertEqual(len({d["identity"] for d in devices}), 3)
-        text = keel("info", KEEL_SIM=simulator).stdout
+        text = keel("info", "--driver", "sim", KEEL_SIM=simulator).stdout
         self.assertEqual(len(re.findall(r"^  Device \d", text, re.MULTILINE)), 3)
         self.assertIn("3 devices", text)
         self.assertEqual(text.count("1 GiB"), 6)  # total and free of each
