@@ -36,7 +36,7 @@ struct SimConfig {
   Bytes granularity = 2_MiB;
   bool unified = true;
   bool peers = true;
-  Bytes arena;                // zero: chosen
+  Bytes arena{};              // zero: chosen
   std::int64_t mappings = 0;  // zero: chosen
   std::uint64_t seed = 1;
   std::int64_t delay_us = 0;

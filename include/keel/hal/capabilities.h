@@ -26,7 +26,7 @@ struct DeviceInfo {
 struct Capabilities {
   // Memory
   bool virtual_memory = false;     // CreateMemory, ReserveAddress, Map, SetAccess, Unmap, ...
-  Granularity granularity;         // of virtual memory; zero without it
+  Granularity granularity{};       // of virtual memory; zero without it
   bool exportable_memory = false;  // MemoryOptions::exportable, ExportMemory, ImportMemory
   bool rdma_memory = false;        // MemoryOptions::rdma
   bool host_registration = false;  // RegisterHost

@@ -69,20 +69,20 @@ class KernelArg {
 };
 
 struct KernelLaunch {
-  KernelHandle kernel;
-  LaunchDims dims;
-  std::span<const KernelArg> args;
+  KernelHandle kernel{};
+  LaunchDims dims{};
+  std::span<const KernelArg> args{};
 };
 
 struct Copy {
-  Location destination;
-  Location source;
-  Bytes size;
+  Location destination{};
+  Location source{};
+  Bytes size{};
 };
 
 // Writes `value`, `width` bytes wide (1, 2 or 4), `count` times.
 struct Fill {
-  DeviceAddress destination;  // aligned to `width`
+  DeviceAddress destination{};  // aligned to `width`
   std::uint32_t value = 0;
   std::uint32_t width = 1;
   std::uint64_t count = 0;
@@ -100,7 +100,7 @@ struct HostCall {
 // Writes 64 bits when the stream reaches it, after everything before it is visible. The address
 // is device memory or the device address of pinned host memory, aligned to 8.
 struct ValueWrite {
-  DeviceAddress destination;
+  DeviceAddress destination{};
   std::uint64_t value = 0;
 };
 
@@ -111,14 +111,14 @@ enum class WaitCondition : std::uint8_t {
   kAnd,             // (memory & value) != 0
 };
 struct ValueWait {
-  DeviceAddress source;
+  DeviceAddress source{};
   std::uint64_t value = 0;
   WaitCondition condition = WaitCondition::kGreaterOrEqual;
 };
 
 // Nodes only: another graph, copied as it is now; and a node that does nothing but join others.
 struct ChildGraph {
-  GraphHandle graph;
+  GraphHandle graph{};
 };
 struct EmptyNode {};
 

@@ -110,7 +110,7 @@ enum class DefaultStream : std::uint8_t {
 struct LaunchDims {
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   std::array<std::uint32_t, 3> block{1, 1, 1};
-  Bytes shared_memory;
+  Bytes shared_memory{};
 };
 
 // Granularity of virtual memory: sizes of physical memory and reservations, and addresses of
