@@ -6,6 +6,7 @@
 
 #include "drivers/shared/current_scope.h"
 #include "drivers/shared/vendor_device.h"
+#include "hal/check_command.h"
 
 namespace keel::vendor {
 
@@ -110,7 +111,15 @@ Result<NodeSpec> VendorDevice::Resolve(const hal::Command& command,
     }
     spec.arguments = arguments->data();
   }
+  if (const auto* fill = std::get_if<hal::Fill>(&command)) KEEL_TRY(hal::CheckFill(*fill));
+  if (const auto* write = std::get_if<hal::ValueWrite>(&command)) {
+    KEEL_TRY(hal::CheckValueAddress(write->destination));
+  }
+  if (const auto* wait = std::get_if<hal::ValueWait>(&command)) {
+    KEEL_TRY(hal::CheckValueAddress(wait->source));
+  }
   if (const auto* copy = std::get_if<hal::Copy>(&command)) {
+    KEEL_TRY(hal::CheckCopy(*copy, /*same_space=*/true));
     KEEL_TRY(CheckPinned(*copy));
     spec.host_destination = copy->destination.on_host();
     spec.host_source = copy->source.on_host();

@@ -12,6 +12,7 @@
 
 #include "drivers/shared/current_scope.h"
 #include "drivers/shared/vendor_device.h"
+#include "hal/check_command.h"
 
 namespace keel::vendor {
 
@@ -214,61 +215,10 @@ Status VendorDevice::CheckPinned(const hal::Copy& copy) const {
   return OkStatus();
 }
 
-namespace {
-
-Status CheckCopy(const hal::Copy& copy) {
-  const std::uint64_t to = copy.destination.address;
-  const std::uint64_t from = copy.source.address;
-  const std::uint64_t size = copy.size.count();
-  if (size > ~std::uint64_t{0} - to || size > ~std::uint64_t{0} - from) {
-    return InvalidArgument(
-        fmt::format("a copy of {} bytes runs over the end of the addresses", size));
-  }
-  if (size > 0 && to < from + size && from < to + size) {
-    return InvalidArgument(fmt::format("the ranges of a copy of {} overlap: to {} from {}",
-                                       ToString(copy.size), ToString(DeviceAddress(to)),
-                                       ToString(DeviceAddress(from))));
-  }
-  if (size > 0 &&
-      ((copy.destination.on_host() && to == 0) || (copy.source.on_host() && from == 0))) {
-    return InvalidArgument("a copy to or from a null host pointer");
-  }
-  return OkStatus();
-}
-
-Status CheckFill(const hal::Fill& fill) {
-  if (fill.width != 1 && fill.width != 2 && fill.width != 4) {
-    return InvalidArgument(fmt::format("a fill is 1, 2 or 4 bytes wide, not {}", fill.width));
-  }
-  if (fill.width < 4 && fill.value >> (8 * fill.width) != 0) {
-    return InvalidArgument(
-        fmt::format("the value {:#x} does not fit in {} bytes", fill.value, fill.width));
-  }
-  if (!IsAligned(fill.destination, Bytes(fill.width))) {
-    return InvalidArgument(fmt::format("a fill of width {} at {} is not aligned", fill.width,
-                                       ToString(fill.destination)));
-  }
-  const std::optional<Bytes> size = CheckedMultiply(Bytes(fill.width), fill.count);
-  if (!size || !CheckedAdd(*size, Bytes(fill.destination.value()))) {
-    return InvalidArgument(fmt::format("a fill of {} times {} bytes at {} is not a range",
-                                       fill.count, fill.width, ToString(fill.destination)));
-  }
-  if (fill.count > 0 && !fill.destination) return InvalidArgument("a fill at a null address");
-  return OkStatus();
-}
-
-Status CheckValueAddress(DeviceAddress address) {
-  if (IsAligned(address, Bytes(8))) return OkStatus();
-  return InvalidArgument(
-      fmt::format("a 64-bit value at {} is not aligned to 8 bytes", ToString(address)));
-}
-
-}  // namespace
-
 Status VendorDevice::EnqueueCopy(hal::StreamHandle stream, const hal::Copy& copy) {
   KEEL_TRY(Enter());
   KEEL_TRY(CheckStream(stream));
-  KEEL_TRY(CheckCopy(copy));
+  KEEL_TRY(hal::CheckCopy(copy, /*same_space=*/true));
   const hal::Location& to = copy.destination;
   const hal::Location& from = copy.source;
   if (to.on_host() || from.on_host()) {
@@ -307,7 +257,7 @@ Status VendorDevice::EnqueueCopy(hal::StreamHandle stream, const hal::Copy& copy
 Status VendorDevice::EnqueueFill(hal::StreamHandle stream, const hal::Fill& fill) {
   KEEL_TRY(Enter());
   KEEL_TRY(CheckStream(stream));
-  KEEL_TRY(CheckFill(fill));
+  KEEL_TRY(hal::CheckFill(fill));
   if (fill.count == 0) return OkStatus();
   CurrentScope current(api_, context_);
   void* on = Pointer(stream.value);
@@ -327,7 +277,7 @@ Status VendorDevice::EnqueueFill(hal::StreamHandle stream, const hal::Fill& fill
 Status VendorDevice::WriteValue(hal::StreamHandle stream, const hal::ValueWrite& write) {
   KEEL_TRY(Enter(capabilities_.value_writes, Primitive::kWriteValue));
   KEEL_TRY(CheckStream(stream));
-  KEEL_TRY(CheckValueAddress(write.destination));
+  KEEL_TRY(hal::CheckValueAddress(write.destination));
   CurrentScope current(api_, context_);
   return Check("WriteValue",
                api_.write_value(Pointer(stream.value), write.destination.value(), write.value, 0));
@@ -336,7 +286,7 @@ Status VendorDevice::WriteValue(hal::StreamHandle stream, const hal::ValueWrite&
 Status VendorDevice::WaitValue(hal::StreamHandle stream, const hal::ValueWait& wait) {
   KEEL_TRY(Enter(capabilities_.value_waits, Primitive::kWaitValue));
   KEEL_TRY(CheckStream(stream));
-  KEEL_TRY(CheckValueAddress(wait.source));
+  KEEL_TRY(hal::CheckValueAddress(wait.source));
   CurrentScope current(api_, context_);
   return Check("WaitValue", api_.wait_value(Pointer(stream.value), wait.source.value(), wait.value,
                                             wait.condition));

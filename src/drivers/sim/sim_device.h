@@ -137,7 +137,6 @@ class SimDevice final : public hal::Device, public Controls {
   Result<StoredCommand> Store(const hal::Command& command) const;
   Result<CopySide> StoreSide(const hal::Location& location) const;
   Result<StoredCopy> StoreCopy(const hal::Copy& copy) const;
-  static Status CheckFill(const hal::Fill& fill);
   Result<StoredKernel> StoreKernel(const hal::KernelLaunch& launch) const;
   std::vector<std::shared_ptr<SimStream>> Streams() const KEEL_EXCLUDES(mutex_);
   // Only in a forked child, where the lock may be held by a thread that is not there.

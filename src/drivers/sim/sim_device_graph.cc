@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "drivers/sim/sim_device.h"
+#include "hal/check_command.h"
 
 namespace keel::sim {
 
@@ -86,7 +87,7 @@ Result<StoredCommand> SimDevice::Store(const hal::Command& command) const {
     return StoredCommand(std::move(stored));
   }
   if (const auto* fill = std::get_if<hal::Fill>(&command)) {
-    KEEL_TRY(CheckFill(*fill));
+    KEEL_TRY(hal::CheckFill(*fill));
     return StoredCommand(*fill);
   }
   if (const auto* call = std::get_if<hal::HostCall>(&command)) {
@@ -94,15 +95,11 @@ Result<StoredCommand> SimDevice::Store(const hal::Command& command) const {
     return StoredCommand(*call);
   }
   if (const auto* write = std::get_if<hal::ValueWrite>(&command)) {
-    if (!IsAligned(write->destination, Bytes(8))) {
-      return InvalidArgument("a value write is not aligned to 8 bytes");
-    }
+    KEEL_TRY(hal::CheckValueAddress(write->destination));
     return StoredCommand(*write);
   }
   if (const auto* wait = std::get_if<hal::ValueWait>(&command)) {
-    if (!IsAligned(wait->source, Bytes(8))) {
-      return InvalidArgument("a value wait is not aligned to 8 bytes");
-    }
+    KEEL_TRY(hal::CheckValueAddress(wait->source));
     return StoredCommand(*wait);
   }
   if (const auto* child = std::get_if<hal::ChildGraph>(&command)) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "drivers/sim/sim_device.h"
+#include "hal/check_command.h"
 
 namespace keel::sim {
 
@@ -277,20 +278,9 @@ Result<StoredCopy> SimDevice::StoreCopy(const hal::Copy& copy) const {
   stored.size = copy.size;
   KEEL_ASSIGN(stored.destination, StoreSide(copy.destination));
   KEEL_ASSIGN(stored.source, StoreSide(copy.source));
-  const std::uint64_t to = copy.destination.address;
-  const std::uint64_t from = copy.source.address;
-  const std::uint64_t size = copy.size.count();
-  if (size > ~std::uint64_t{0} - to || size > ~std::uint64_t{0} - from) {
-    return InvalidArgument(
-        fmt::format("a copy of {} bytes runs over the end of the addresses", size));
-  }
   const bool same_space =
       stored.destination.ordinal == stored.source.ordinal || machine_->config().unified;
-  if (same_space && size > 0 && to < from + size && from < to + size) {
-    return InvalidArgument(fmt::format("the ranges of a copy of {} overlap: to {} from {}",
-                                       ToString(copy.size), ToString(DeviceAddress(to)),
-                                       ToString(DeviceAddress(from))));
-  }
+  KEEL_TRY(hal::CheckCopy(copy, same_space));
   return stored;
 }
 
@@ -303,7 +293,6 @@ Status SimDevice::EnqueueCopy(hal::StreamHandle stream, const hal::Copy& copy) {
   const auto check = [&](const CopySide& side, Access access, bool* pageable) -> Status {
     if (side.ordinal == CopySide::kHost) {
       *pageable = !machine_->host.Contains(side.address, copy.size);
-      if (side.address == 0) return InvalidArgument("a copy to or from a null host pointer");
       for (int device = 0; device < machine_->config().devices; ++device) {
         if (machine_->SpaceOf(device).Contains(side.address)) {
           return InvalidArgument(fmt::format("{} is a device address; the copy says host memory",
@@ -338,28 +327,10 @@ Status SimDevice::EnqueueCopy(hal::StreamHandle stream, const hal::Copy& copy) {
   return OkStatus();
 }
 
-Status SimDevice::CheckFill(const hal::Fill& fill) {
-  if (fill.width != 1 && fill.width != 2 && fill.width != 4) {
-    return InvalidArgument(fmt::format("a fill is 1, 2 or 4 bytes wide, not {}", fill.width));
-  }
-  if (fill.width < 4 && fill.value >> (8 * fill.width) != 0) {
-    return InvalidArgument(
-        fmt::format("the value {:#x} does not fit in {} bytes", fill.value, fill.width));
-  }
-  if (!IsAligned(fill.destination, Bytes(fill.width))) {
-    return InvalidArgument(fmt::format("a fill of width {} at {} is not aligned", fill.width,
-                                       ToString(fill.destination)));
-  }
-  if (!CheckedMultiply(Bytes(fill.width), fill.count)) {
-    return InvalidArgument(fmt::format("a fill of {} times {} bytes", fill.count, fill.width));
-  }
-  return OkStatus();
-}
-
 Status SimDevice::EnqueueFill(hal::StreamHandle stream, const hal::Fill& fill) {
   KEEL_TRY(Enter(Primitive::kFill));
   KEEL_ASSIGN(const auto on, FindStream(stream));
-  KEEL_TRY(CheckFill(fill));
+  KEEL_TRY(hal::CheckFill(fill));
   if (fill.count == 0) return OkStatus();
   if (!on->capturing.load()) {
     KEEL_TRY(CheckUse(fill.destination, Bytes(fill.count * fill.width), Access::kWrite)
@@ -368,20 +339,10 @@ Status SimDevice::EnqueueFill(hal::StreamHandle stream, const hal::Fill& fill) {
   return Submit(*on, fill);
 }
 
-namespace {
-
-Status CheckValueAddress(DeviceAddress address) {
-  if (IsAligned(address, Bytes(8))) return OkStatus();
-  return InvalidArgument(
-      fmt::format("a 64-bit value at {} is not aligned to 8 bytes", ToString(address)));
-}
-
-}  // namespace
-
 Status SimDevice::WriteValue(hal::StreamHandle stream, const hal::ValueWrite& write) {
   KEEL_TRY(Enter(Primitive::kWriteValue));
   KEEL_ASSIGN(const auto on, FindStream(stream));
-  KEEL_TRY(CheckValueAddress(write.destination));
+  KEEL_TRY(hal::CheckValueAddress(write.destination));
   if (!on->capturing.load()) {
     KEEL_TRY(CheckUse(write.destination, Bytes(8), Access::kWrite).Annotate("a value write"));
   }
@@ -391,7 +352,7 @@ Status SimDevice::WriteValue(hal::StreamHandle stream, const hal::ValueWrite& wr
 Status SimDevice::WaitValue(hal::StreamHandle stream, const hal::ValueWait& wait) {
   KEEL_TRY(Enter(Primitive::kWaitValue));
   KEEL_ASSIGN(const auto on, FindStream(stream));
-  KEEL_TRY(CheckValueAddress(wait.source));
+  KEEL_TRY(hal::CheckValueAddress(wait.source));
   if (!on->capturing.load()) {
     KEEL_TRY(CheckUse(wait.source, Bytes(8), Access::kRead).Annotate("a value wait"));
   }
