@@ -73,10 +73,6 @@ void SimStream::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void SimStream::AbandonThread() {
-  if (thread_.joinable()) thread_.detach();
-}
-
 void SimStream::Wake() {
   MutexLock lock(mutex_);
   work_arrived_.NotifyAll();

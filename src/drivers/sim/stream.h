@@ -70,8 +70,6 @@ class SimStream {
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   // Drops what is queued and waits for the command that is running.
   void Stop() KEEL_EXCLUDES(mutex_);
-  // In a forked child there is no thread to wait for.
-  void AbandonThread();
   // The device was lost: look.
   void Wake() KEEL_EXCLUDES(mutex_);
   // Whether what this stream does is pointless by now.
