@@ -36,6 +36,10 @@ std::shared_ptr<hal::Device> OpenOne(const SimConfig& config = {}) {
 
 // A host call that appends a letter. The streams of one test may run it at once.
 struct Letters {
+  std::string Read() {
+    MutexLock lock(mutex);
+    return text;
+  }
   Mutex mutex;
   std::string text KEEL_GUARDED_BY(mutex);
 };
@@ -64,7 +68,7 @@ TEST(SimStreamTest, AHeldStreamStartsNothingUntilItIsReleasedAsOftenAsHeld) {
   EXPECT_EQ(stream.Synchronize(Deadline::After(bound)).code(), StatusCode::kDeadlineExceeded);
   ASSERT_TRUE(controls.ReleaseStream(stream.get()).ok());
   EXPECT_TRUE(stream.Synchronize().ok());
-  EXPECT_EQ(letters.text, "a");
+  EXPECT_EQ(letters.Read(), "a");
   EXPECT_EQ(controls.ReleaseStream(stream.get()).code(), StatusCode::kFailedPrecondition);
 }
 
@@ -78,7 +82,7 @@ TEST(SimStreamTest, ClosingADeviceWithAHeldStreamDoesNotHang) {
   ASSERT_TRUE(stream.Close().ok());
   stream = {};
   device.reset();
-  EXPECT_EQ(letters.text, "") << "what was queued behind the hold is dropped";
+  EXPECT_EQ(letters.Read(), "") << "what was queued behind the hold is dropped";
 }
 
 // Which of two streams runs first, for a seed; with an event between them or without.
@@ -97,7 +101,7 @@ std::string OrderOfTwoStreams(std::uint64_t seed, bool ordered) {
   }
   EXPECT_TRUE(device->CallHost(second.get(), {Letter::Append, &b}).ok());
   EXPECT_TRUE(device->Synchronize(Deadline::Never()).ok());
-  return letters.text;
+  return letters.Read();
 }
 
 TEST(SimStreamTest, SeededDelaysExposeAMissingWaitAndRespectOneThatIsThere) {
@@ -124,8 +128,8 @@ TEST(SimStreamTest, GraphNodesRunInAnyAllowedOrderWithDelays) {
     const auto exec = *hal::GraphExec::Create(graph);
     ASSERT_TRUE(exec.Launch(stream.get()).ok());
     ASSERT_TRUE(stream.Synchronize().ok());
-    ASSERT_TRUE(letters.text == "abc" || letters.text == "bac") << letters.text;
-    seen.push_back(letters.text);
+    ASSERT_TRUE(letters.Read() == "abc" || letters.Read() == "bac") << letters.Read();
+    seen.push_back(letters.Read());
   }
   EXPECT_THAT(seen, testing::AllOf(testing::Contains("abc"), testing::Contains("bac")));
 }
