@@ -199,6 +199,8 @@ Result<hal::Completion> SimDevice::QueryEvent(hal::EventHandle event) {
   KEEL_TRY(Enter(Primitive::kQueryEvent, Safety::kUnsafeInCapture));
   KEEL_ASSIGN(const auto found, FindEvent(event));
   KEEL_TRY(machine_->captures.CheckEvent(*found, "QueryEvent"));
+  // Of a peer that is lost: its work will never be done.
+  if (found->device.lost()) return found->device.Health();
   std::shared_ptr<Ticket> ticket;
   {
     MutexLock lock(found->mutex);
