@@ -80,7 +80,7 @@ struct Copy {
   Bytes size{};
 };
 
-// Writes `value`, `width` bytes wide (1, 2 or 4), `count` times.
+// Writes `value`, `width` bytes wide (1, 2 or 4), `count` times. It must fit in that width.
 struct Fill {
   DeviceAddress destination{};  // aligned to `width`
   std::uint32_t value = 0;

@@ -13,7 +13,7 @@
 //  - A handle of zero, of another driver, or one that was given back is kInvalidArgument. (A real
 //    driver cannot always tell; the simulated one always does.)
 //  - A primitive that puts work on a stream returns when the work is queued. Only Synchronize*
-//    and the pageable copies wait, and plain frees may: see each.
+//    and the pageable copies wait; plain frees, unpinning and modules may: see each.
 //  - After the device is lost every primitive returns kDeviceLost with the message of the fault,
 //    except info(), capabilities(), id() and the retry list.
 //  - In a forked child a device of the parent returns kFailedPrecondition and does nothing, also
@@ -24,7 +24,8 @@
 // peer's page without access) loses the device: this one only, in all its streams. What can be
 // seen when the call is made (a copy to a range that is not mapped) fails at once, as
 // kInvalidArgument, and harms nothing. Nothing brings a lost device back but closing it (dropping
-// the last reference) and opening it again; its memory is gone.
+// the last reference) and opening it again; its memory is gone. Some libraries keep the loss for
+// the whole process: Driver::Open then returns kDeviceLost, and only a new process helps.
 //
 // Captures. A stream that captures records commands instead of running them. Some calls are
 // *unsafe* while a capture is open; they are marked below. An unsafe call from a thread whose
@@ -132,7 +133,7 @@ class KEEL_EXPORT Device {
   virtual Status FreeAddress(DeviceAddress address, Bytes size) = 0;
 
   // Maps memory whole at `address`: `offset` must be 0 and `size` the memory's full size, or
-  // kInvalidArgument. The range must lie in one reservation and hold no mapping
+  // kInvalidArgument. The range must lie in one reservation (kInvalidArgument) and hold no mapping
   // (kFailedPrecondition). The same memory may be mapped at several addresses; they are then one
   // memory. Nobody has access until SetAccess. The memory may be that of another device of the
   // driver where addresses are unified.
@@ -159,7 +160,7 @@ class KEEL_EXPORT Device {
   // Pins memory that exists. The range must not overlap one that is pinned (kAlreadyExists). It
   // must be unregistered before it is unmapped or freed. Unsafe in a capture.
   virtual Status RegisterHost(void* pointer, Bytes size) = 0;
-  // May wait for work that is running on it. Unsafe in a capture.
+  // May wait for all work of the device. Unsafe in a capture.
   virtual Status UnregisterHost(void* pointer) = 0;
   // The address under which this device sees a byte of pinned memory (interior pointers too).
   // kInvalidArgument for memory that is not pinned.
@@ -194,7 +195,9 @@ class KEEL_EXPORT Device {
   // Waits until everything queued so far is done, without burning a core. kDeadlineExceeded when
   // the deadline comes first; the work goes on. Unsafe in a capture.
   virtual Status SynchronizeStream(StreamHandle stream, Deadline deadline) = 0;
-  // The same for all streams of the device.
+  // The same for all streams of the device, those that were destroyed with work on them included.
+  // Streams that somebody else made with the vendor's library are covered when the deadline is
+  // Never; with a deadline a real driver cannot ask about them.
   virtual Status Synchronize(Deadline deadline) = 0;
 
   // --- Events --------------------------------------------------------------------------------
@@ -207,7 +210,8 @@ class KEEL_EXPORT Device {
   virtual Status RecordEvent(EventHandle event, StreamHandle stream) = 0;
   // Later work of the stream runs after what the event stands for now; a no-op for one that was
   // never recorded. The event may be of another device of the driver. In a capture this is how a
-  // stream joins (fork), and how its work comes back (join).
+  // stream joins (fork), and how its work comes back (join); waiting there for an event that was
+  // recorded outside of the capture is refused (kFailedPrecondition) and breaks the capture.
   virtual Status WaitEvent(StreamHandle stream, EventHandle event) = 0;
   // kDone for one that was never recorded. A fault is an error, never kPending. Unsafe in a
   // capture.
@@ -223,7 +227,8 @@ class KEEL_EXPORT Device {
   // accessible when the call is made. Asynchronous between devices and pinned host memory. From
   // pageable memory the source was read when the call returns; to pageable memory the call
   // returns when the bytes are there (such a copy waits for the stream, and cannot be captured:
-  // kFailedPrecondition). Zero bytes are nothing to do. Ranges must not overlap.
+  // kFailedPrecondition). In a capture the ranges are checked when the graph runs. Zero bytes are
+  // nothing to do. Ranges must not overlap.
   virtual Status EnqueueCopy(StreamHandle stream, const Copy& copy) = 0;
   // A real device fills with a kernel of its own: a destination that is not mapped is a fault
   // there. The simulated one sees it when the call is made (kInvalidArgument).
@@ -234,8 +239,9 @@ class KEEL_EXPORT Device {
 
   // --- Kernels -------------------------------------------------------------------------------
 
+  // May wait for all work of the device (real drivers do).
   virtual Result<ModuleHandle> LoadModule(const ModuleSource& source) = 0;
-  // No work that uses it may be queued or running. Its kernels are gone with it.
+  // No work that uses it may be queued or running. Its kernels are gone with it. May wait as well.
   virtual Status UnloadModule(ModuleHandle module) = 0;
   // kNotFound names the kernel.
   virtual Result<KernelHandle> FindKernel(ModuleHandle module, std::string_view name) = 0;

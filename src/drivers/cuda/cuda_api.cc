@@ -70,6 +70,7 @@ struct Entries {
   Code (*set_child)(void* exec, void* node, void* child) = nullptr;
   Code (*set_mem_op)(void* exec, void* node, const abi::BatchMemOpNodeParams* params) = nullptr;
   Code (*node_type)(void* node, int* type) = nullptr;
+  Code (*get_kernel)(void* node, abi::KernelNodeParams* params) = nullptr;
   Code (*get_mem_op)(void* node, abi::BatchMemOpNodeParams* params) = nullptr;
   Code (*exec_update)(void* exec, void* graph, abi::UpdateResultInfo* info) = nullptr;
 };
@@ -444,6 +445,13 @@ Code NodeKind(void* node, std::size_t* index) {
   }
 }
 
+Code NodeKernel(void* node, void** kernel) {
+  abi::KernelNodeParams params;
+  const Code code = entries.get_kernel(node, &params);
+  *kernel = params.function;
+  return code;
+}
+
 Code UpdateExec(void* exec, void* graph, UpdateResult* result) {
   constexpr const char* kReasons[] = {
       "",
@@ -481,6 +489,7 @@ Result<const VendorApi*> LoadApi() {
   api.judge = Judge;
   api.legacy_stream = abi::kStreamLegacy;
   api.per_thread_stream = abi::kStreamPerThread;
+  api.streams_know_their_context = true;
   api.describe = Describe;
   api.capabilities = Capabilities;
   api.memory_create = CreateMemory;
@@ -498,6 +507,7 @@ Result<const VendorApi*> LoadApi() {
   api.add_node = AddNode;
   api.set_node = SetNode;
   api.node_kind = NodeKind;
+  api.node_kernel = NodeKernel;
   api.exec_update = UpdateExec;
   api.standard_kernels = kStandardKernelsPtx;
 
@@ -590,6 +600,7 @@ Result<const VendorApi*> LoadApi() {
   library.Find(&entries.set_child, {"cuGraphExecChildGraphNodeSetParams"});
   library.Find(&entries.set_mem_op, {"cuGraphExecBatchMemOpNodeSetParams"});
   library.Find(&entries.node_type, {"cuGraphNodeGetType"});
+  library.Find(&entries.get_kernel, {"cuGraphKernelNodeGetParams_v2"});
   library.Find(&entries.get_mem_op, {"cuGraphBatchMemOpNodeGetParams"});
   library.Find(&entries.exec_update, {"cuGraphExecUpdate_v2"});
   KEEL_TRY(library.Missing());

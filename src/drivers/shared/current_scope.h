@@ -10,7 +10,9 @@ namespace keel::vendor {
 // device itself.
 class CurrentScope {
  public:
-  CurrentScope(const VendorApi& api, void* context) : api_(api) {
+  // `needed`: false does nothing, for calls that take their context from an argument.
+  CurrentScope(const VendorApi& api, void* context, bool needed = true) : api_(api) {
+    if (!needed) return;
     if (api.current_get(&before_) == kSuccess && before_ == context) return;
     changed_ = api.current_set(context) == kSuccess;
   }

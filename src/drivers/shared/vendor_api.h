@@ -104,6 +104,9 @@ struct VendorApi {
   Code (*disable_peer)(void* context) = nullptr;
 
   // --- Streams and events ------------------------------------------------------------------------
+  // Commands, queries and captures on a stream that was made work whatever is current. (Those on a
+  // default stream never do.)
+  bool streams_know_their_context = false;
   std::uint64_t legacy_stream = 0, per_thread_stream = 0;
   Code (*stream_create)(void** stream, int priority) = nullptr;
   Code (*stream_destroy)(void* stream) = nullptr;
@@ -155,6 +158,8 @@ struct VendorApi {
                    const NodeSpec& spec) = nullptr;
   Code (*graph_nodes)(void* graph, void** nodes, std::size_t* count) = nullptr;
   Code (*node_kind)(void* node, std::size_t* command_index) = nullptr;
+  // The kernel of a kernel node; null where it has none that the library can name.
+  Code (*node_kernel)(void* node, void** kernel) = nullptr;
   Code (*node_dependencies)(void* node, void** dependencies, std::size_t* count) = nullptr;
   Code (*instantiate)(void** exec, void* graph, unsigned long long flags) = nullptr;
   Code (*exec_destroy)(void* exec) = nullptr;

@@ -4,6 +4,7 @@
 
 #include "base/fork.h"
 #include "drivers/shared/current_scope.h"
+#include "hal/host_call_scope.h"
 #include "keel/base/log.h"
 #include "keel/hal/driver.h"
 
@@ -45,7 +46,12 @@ Result<std::unique_ptr<hal::Device>> VendorDevice::Open(const VendorApi& api,
                                                         hal::DeviceInfo info, int device) {
   void* context = nullptr;
   if (const Code code = api.context_retain(&context, device); code != kSuccess) {
-    return StatusOf(api, "opening the device", code);
+    Status status = StatusOf(api, "opening the device", code);
+    if (status.code() != StatusCode::kDeviceLost) return status;
+    return std::move(status).Annotate(
+        fmt::format("{} was lost in this process, and the library brings it back in a new process "
+                    "only",
+                    info.name));
   }
   // From here on the destructor gives the context back.
   std::unique_ptr<VendorDevice> opened(
@@ -75,7 +81,21 @@ VendorDevice::VendorDevice(const VendorApi& api, std::shared_ptr<OpenDevices> op
 
 VendorDevice::~VendorDevice() {
   if (fork_generation_ != ForkGeneration()) return;  // not ours to release
+  if (!lost_) {
+    CurrentScope current(api_, context_);
+    CaptureModeScope mode(api_);
+    // The context may live on with another owner, and a host call that is queued would come back
+    // to what is gone.
+    if (host_calls_.queued() > 0) api_.context_synchronize();
+    {
+      MutexLock lock(streams_mutex_);
+      orphans_.clear();
+    }
+    MutexLock lock(marks_mutex_);
+    for (void* mark : spare_marks_) api_.event_destroy(mark);
+  }
   open_->Remove(id_);
+  open_->addresses().Forget(id_);
   if (const Code code = api_.context_release(device_); code != kSuccess && !lost_) {
     Log(LogLevel::kWarn, StatusOf(api_, "closing the device", code).ToString());
   }
@@ -88,27 +108,23 @@ Status VendorDevice::Health() const {
         "the child with exec or spawn");
   }
   if (!lost_.load(std::memory_order_acquire)) return OkStatus();
-  MutexLock lock(mutex_);
+  MutexLock lock(fault_mutex_);
   return fault_;
 }
 
-Status VendorDevice::Enter() const {
+Status VendorDevice::Enter(hal::Primitive primitive, bool capable) const {
   if (lost_.load(std::memory_order_acquire) || fork_generation_ != ForkGeneration()) {
     return Health();
   }
-  return OkStatus();
-}
-
-Status VendorDevice::Enter(bool capable, hal::Primitive primitive) const {
-  KEEL_TRY(Enter());
+  if (hal::InHostCall()) return hal::RefusedInHostCall(primitive);
   if (capable) return OkStatus();
   return Unimplemented(fmt::format("{} cannot do {}", info_.name, hal::PrimitiveName(primitive)));
 }
 
-Status VendorDevice::Fail(std::string_view call, Code code) {
-  Status status = StatusOf(api_, call, code);
+Status VendorDevice::Fail(hal::Primitive primitive, Code code) {
+  Status status = StatusOf(api_, hal::PrimitiveName(primitive), code);
   if (status.code() != StatusCode::kDeviceLost) return status;
-  MutexLock lock(mutex_);
+  MutexLock lock(fault_mutex_);
   if (!lost_.load()) {
     fault_ = std::move(status).Annotate(fmt::format("{} is lost", info_.name));
     lost_.store(true, std::memory_order_release);

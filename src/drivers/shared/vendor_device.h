@@ -7,7 +7,8 @@
 // (keel/hal/capture_mode.h), and put back the library's own.
 //
 // Waiting polls with growing pauses: it takes a deadline, burns no core, and needs nothing of how
-// the embedding program configured the context.
+// the embedding program configured the context. What is waited for is an event that is recorded
+// when the wait begins: work that others queue behind it is not waited for.
 #pragma once
 
 #include <atomic>
@@ -21,6 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "drivers/shared/address_map.h"
+#include "drivers/shared/host_calls.h"
 #include "drivers/shared/vendor_api.h"
 #include "keel/base/mutex.h"
 #include "keel/hal/device.h"
@@ -28,7 +31,8 @@
 
 namespace keel::vendor {
 
-// The devices of one library that are open, by id: for copies and access between them.
+// What the open devices of one library know of each other: who they are, for copies and access
+// between them, and the addresses they share.
 class OpenDevices {
  public:
   struct Entry {
@@ -39,8 +43,10 @@ class OpenDevices {
   void Remove(hal::DeviceId id) KEEL_EXCLUDES(mutex_);
   // kInvalidArgument if it is not one of them.
   Result<Entry> Find(hal::DeviceId id) const KEEL_EXCLUDES(mutex_);
+  AddressMap& addresses() { return addresses_; }
 
  private:
+  AddressMap addresses_;
   mutable Mutex mutex_;
   std::map<hal::DeviceId, Entry> devices_ KEEL_GUARDED_BY(mutex_);
 };
@@ -59,7 +65,7 @@ class VendorDevice final : public hal::Device {
   const hal::DeviceInfo& info() const override { return info_; }
   const hal::Capabilities& capabilities() const override { return capabilities_; }
   hal::DeviceId id() const override { return id_; }
-  Status Health() const override KEEL_EXCLUDES(mutex_);
+  Status Health() const override KEEL_EXCLUDES(fault_mutex_);
   Result<hal::ModuleSource> StandardKernels() const override;
 
   Result<hal::MemoryInfo> GetMemoryInfo() override;
@@ -130,27 +136,39 @@ class VendorDevice final : public hal::Device {
   VendorDevice(const VendorApi& api, std::shared_ptr<OpenDevices> open, hal::DeviceInfo info,
                int device, void* context);
 
-  // Before every primitive: is the device well, and can it do this at all?
-  Status Enter() const;
-  Status Enter(bool capable, hal::Primitive primitive) const;
+  // Before every primitive: may it be called here and now, is the device well, and can it do this
+  // at all?
+  Status Enter(hal::Primitive primitive, bool capable = true) const;
   // After every call of the library: OK, or the error; a loss is remembered.
-  Status Check(std::string_view call, Code code) {
-    return code == kSuccess ? OkStatus() : Fail(call, code);
+  Status Check(hal::Primitive primitive, Code code) {
+    return code == kSuccess ? OkStatus() : Fail(primitive, code);
   }
-  Status Fail(std::string_view call, Code code) KEEL_EXCLUDES(mutex_);
+  Status Fail(hal::Primitive primitive, Code code) KEEL_EXCLUDES(fault_mutex_);
 
   static void* Pointer(std::uint64_t value) { return reinterpret_cast<void*>(value); }
   static std::uint64_t Value(const void* pointer) {
     return reinterpret_cast<std::uint64_t>(pointer);
   }
   Status CheckStream(hal::StreamHandle stream) const;
+  bool IsDefault(hal::StreamHandle stream) const {
+    return stream.value == api_.legacy_stream || stream.value == api_.per_thread_stream;
+  }
+  // Whether a command on this stream needs the device's context to be current.
+  bool NeedsCurrent(hal::StreamHandle stream) const {
+    return !api_.streams_know_their_context || IsDefault(stream);
+  }
   // Polls until `query` no longer says "not ready".
   template <class Query>
-  Status Await(std::string_view call, Query query, Deadline deadline);
+  Status Await(hal::Primitive primitive, Query query, Deadline deadline);
+  // An event of the device's own that stands for what is queued on the stream now. When the last
+  // owner lets go it is kept for the next mark.
+  Code Mark(void* stream, std::shared_ptr<void>* mark) KEEL_EXCLUDES(marks_mutex_);
   Result<bool> IsCapturing(hal::StreamHandle stream);
   // Refuses host memory that is not pinned, which a graph cannot copy.
   Status CheckPinned(const hal::Copy& copy) const;
-  Result<NodeSpec> Resolve(const hal::Command& command, std::vector<void*>* arguments) const;
+  // Whether any byte of a range of host memory is pinned. Looks at every page.
+  bool AnyPinned(const void* pointer, Bytes size) const;
+  Result<NodeSpec> Resolve(const hal::Command& command, std::vector<void*>* arguments);
 
   const VendorApi& api_;
   const std::shared_ptr<OpenDevices> open_;
@@ -163,15 +181,25 @@ class VendorDevice final : public hal::Device {
   int least_priority_ = 0;
   int greatest_priority_ = 0;
 
+  HostCalls host_calls_;
+
   std::atomic<bool> lost_{false};
-  mutable Mutex mutex_;
-  Status fault_ KEEL_GUARDED_BY(mutex_);
-  std::set<void*> streams_ KEEL_GUARDED_BY(mutex_);  // those that this device made
+  mutable Mutex fault_mutex_;
+  Status fault_ KEEL_GUARDED_BY(fault_mutex_);
+
+  Mutex marks_mutex_;
+  std::vector<void*> spare_marks_ KEEL_GUARDED_BY(marks_mutex_);
+
+  Mutex streams_mutex_;
+  std::set<void*> streams_ KEEL_GUARDED_BY(streams_mutex_);  // those that this device made
+  // Marks on streams that were destroyed while they had work.
+  std::vector<std::shared_ptr<void>> orphans_ KEEL_GUARDED_BY(streams_mutex_);
   struct Begun {
     std::thread::id thread;
     hal::CaptureMode mode = hal::CaptureMode::kGlobal;
   };
-  std::map<std::uint64_t, Begun> captures_ KEEL_GUARDED_BY(mutex_);  // by the stream they began on
+  // By the stream they began on.
+  std::map<std::uint64_t, Begun> captures_ KEEL_GUARDED_BY(streams_mutex_);
 };
 
 }  // namespace keel::vendor

@@ -18,27 +18,27 @@ Result<bool> VendorDevice::IsCapturing(hal::StreamHandle stream) {
 }
 
 Status VendorDevice::BeginCapture(hal::StreamHandle stream, hal::CaptureMode mode) {
-  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kBeginCapture));
+  KEEL_TRY(Enter(Primitive::kBeginCapture, capabilities_.graphs));
   KEEL_TRY(CheckStream(stream));
   if (stream.value == api_.legacy_stream) {
     return InvalidArgument("the legacy default stream cannot capture; use a stream of your own");
   }
-  CurrentScope current(api_, context_);
-  KEEL_TRY(
-      Check("BeginCapture", api_.capture_begin(Pointer(stream.value), static_cast<int>(mode))));
-  MutexLock lock(mutex_);
+  CurrentScope current(api_, context_, NeedsCurrent(stream));
+  KEEL_TRY(Check(Primitive::kBeginCapture,
+                 api_.capture_begin(Pointer(stream.value), static_cast<int>(mode))));
+  MutexLock lock(streams_mutex_);
   captures_[stream.value] = {std::this_thread::get_id(), mode};
   return OkStatus();
 }
 
 Result<hal::GraphHandle> VendorDevice::EndCapture(hal::StreamHandle stream) {
-  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kEndCapture));
+  KEEL_TRY(Enter(Primitive::kEndCapture, capabilities_.graphs));
   KEEL_TRY(CheckStream(stream));
   KEEL_ASSIGN(const bool capturing, IsCapturing(stream));
   if (!capturing) return FailedPrecondition("the stream captures nothing");
   {
     // The library would break or end the capture for these; here nothing changes.
-    MutexLock lock(mutex_);
+    MutexLock lock(streams_mutex_);
     const auto begun = captures_.find(stream.value);
     if (begun == captures_.end()) {
       return FailedPrecondition(
@@ -51,32 +51,32 @@ Result<hal::GraphHandle> VendorDevice::EndCapture(hal::StreamHandle stream) {
     }
     captures_.erase(begun);
   }
-  CurrentScope current(api_, context_);
+  CurrentScope current(api_, context_, NeedsCurrent(stream));
   void* graph = nullptr;
-  KEEL_TRY(Check("EndCapture", api_.capture_end(Pointer(stream.value), &graph)));
+  KEEL_TRY(Check(Primitive::kEndCapture, api_.capture_end(Pointer(stream.value), &graph)));
   return hal::GraphHandle{Value(graph)};
 }
 
 Result<hal::CaptureState> VendorDevice::GetCaptureState(hal::StreamHandle stream) {
-  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kGetCaptureState));
+  KEEL_TRY(Enter(Primitive::kGetCaptureState, capabilities_.graphs));
   KEEL_TRY(CheckStream(stream));
   // It never captures, and asking is itself forbidden while another stream does.
   if (stream.value == api_.legacy_stream) return hal::CaptureState::kNone;
-  CurrentScope current(api_, context_);
+  CurrentScope current(api_, context_, NeedsCurrent(stream));
   int state = 0;
-  KEEL_TRY(
-      Check("GetCaptureState", api_.capture_info(Pointer(stream.value), &state, nullptr, nullptr)));
+  KEEL_TRY(Check(Primitive::kGetCaptureState,
+                 api_.capture_info(Pointer(stream.value), &state, nullptr, nullptr)));
   return static_cast<hal::CaptureState>(state);
 }
 
 Result<std::vector<hal::NodeHandle>> VendorDevice::GetCaptureFrontier(hal::StreamHandle stream) {
-  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kGetCaptureFrontier));
+  KEEL_TRY(Enter(Primitive::kGetCaptureFrontier, capabilities_.graphs));
   KEEL_TRY(CheckStream(stream));
-  CurrentScope current(api_, context_);
+  CurrentScope current(api_, context_, NeedsCurrent(stream));
   int state = 0;
   void* const* nodes = nullptr;
   std::size_t count = 0;
-  KEEL_TRY(Check("GetCaptureFrontier",
+  KEEL_TRY(Check(Primitive::kGetCaptureFrontier,
                  api_.capture_info(Pointer(stream.value), &state, &nodes, &count)));
   if (static_cast<hal::CaptureState>(state) != hal::CaptureState::kActive) {
     return FailedPrecondition("the stream captures nothing, or its capture was invalidated");
@@ -87,20 +87,19 @@ Result<std::vector<hal::NodeHandle>> VendorDevice::GetCaptureFrontier(hal::Strea
 }
 
 Result<hal::GraphHandle> VendorDevice::CreateGraph() {
-  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kCreateGraph));
+  KEEL_TRY(Enter(Primitive::kCreateGraph, capabilities_.graphs));
   void* graph = nullptr;
-  KEEL_TRY(Check("CreateGraph", api_.graph_create(&graph, 0)));
+  KEEL_TRY(Check(Primitive::kCreateGraph, api_.graph_create(&graph, 0)));
   return hal::GraphHandle{Value(graph)};
 }
 
 Status VendorDevice::DestroyGraph(hal::GraphHandle graph) {
-  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kDestroyGraph));
+  KEEL_TRY(Enter(Primitive::kDestroyGraph, capabilities_.graphs));
   if (!graph) return InvalidArgument("a null handle is not a graph");
-  return Check("DestroyGraph", api_.graph_destroy(Pointer(graph.value)));
+  return Check(Primitive::kDestroyGraph, api_.graph_destroy(Pointer(graph.value)));
 }
 
-Result<NodeSpec> VendorDevice::Resolve(const hal::Command& command,
-                                       std::vector<void*>* arguments) const {
+Result<NodeSpec> VendorDevice::Resolve(const hal::Command& command, std::vector<void*>* arguments) {
   NodeSpec spec;
   spec.command = command;
   spec.context = context_;
@@ -127,9 +126,9 @@ Result<NodeSpec> VendorDevice::Resolve(const hal::Command& command,
       if (!side.on_host()) KEEL_TRY(open_->Find(side.device).status());
     }
   }
-  if (const auto* call = std::get_if<hal::HostCall>(&command);
-      call != nullptr && call->function == nullptr) {
-    return InvalidArgument("a host call without a function");
+  if (const auto* call = std::get_if<hal::HostCall>(&command)) {
+    if (call->function == nullptr) return InvalidArgument("a host call without a function");
+    spec.command = hal::HostCall{HostCalls::RunAgain, host_calls_.ForNode(*call)};
   }
   if (const auto* child = std::get_if<hal::ChildGraph>(&command);
       child != nullptr && !child->graph) {
@@ -141,7 +140,7 @@ Result<NodeSpec> VendorDevice::Resolve(const hal::Command& command,
 Result<hal::NodeHandle> VendorDevice::AddNode(hal::GraphHandle graph,
                                               std::span<const hal::NodeHandle> dependencies,
                                               const hal::Command& command) {
-  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kAddNode));
+  KEEL_TRY(Enter(Primitive::kAddNode, capabilities_.graphs));
   if (!graph) return InvalidArgument("a null handle is not a graph");
   std::vector<void*> arguments;
   KEEL_ASSIGN(const NodeSpec spec, Resolve(command, &arguments));
@@ -150,31 +149,33 @@ Result<hal::NodeHandle> VendorDevice::AddNode(hal::GraphHandle graph,
   for (const hal::NodeHandle node : dependencies) before.push_back(Pointer(node.value));
   CurrentScope current(api_, context_);
   void* node = nullptr;
-  KEEL_TRY(Check("AddNode",
+  KEEL_TRY(Check(Primitive::kAddNode,
                  api_.add_node(&node, Pointer(graph.value), before.data(), before.size(), spec)));
   return hal::NodeHandle{Value(node)};
 }
 
 Result<std::vector<hal::NodeInfo>> VendorDevice::GetNodes(hal::GraphHandle graph) {
-  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kGetNodes));
+  KEEL_TRY(Enter(Primitive::kGetNodes, capabilities_.graphs));
   if (!graph) return InvalidArgument("a null handle is not a graph");
   std::size_t count = 0;
-  KEEL_TRY(Check("GetNodes", api_.graph_nodes(Pointer(graph.value), nullptr, &count)));
+  KEEL_TRY(Check(Primitive::kGetNodes, api_.graph_nodes(Pointer(graph.value), nullptr, &count)));
   std::vector<void*> nodes(count);
   if (count > 0) {
-    KEEL_TRY(Check("GetNodes", api_.graph_nodes(Pointer(graph.value), nodes.data(), &count)));
+    KEEL_TRY(
+        Check(Primitive::kGetNodes, api_.graph_nodes(Pointer(graph.value), nodes.data(), &count)));
   }
   std::vector<hal::NodeInfo> list;
   list.reserve(nodes.size());
   for (void* node : nodes) {
     hal::NodeInfo info;
     info.node = {Value(node)};
-    KEEL_TRY(Check("GetNodes", api_.node_kind(node, &info.kind)));
+    KEEL_TRY(Check(Primitive::kGetNodes, api_.node_kind(node, &info.kind)));
     std::size_t before_count = 0;
-    KEEL_TRY(Check("GetNodes", api_.node_dependencies(node, nullptr, &before_count)));
+    KEEL_TRY(Check(Primitive::kGetNodes, api_.node_dependencies(node, nullptr, &before_count)));
     std::vector<void*> before(before_count);
     if (before_count > 0) {
-      KEEL_TRY(Check("GetNodes", api_.node_dependencies(node, before.data(), &before_count)));
+      KEEL_TRY(
+          Check(Primitive::kGetNodes, api_.node_dependencies(node, before.data(), &before_count)));
     }
     for (void* dependency : before) info.dependencies.push_back({Value(dependency)});
     list.push_back(std::move(info));
@@ -183,29 +184,29 @@ Result<std::vector<hal::NodeInfo>> VendorDevice::GetNodes(hal::GraphHandle graph
 }
 
 Result<hal::ExecHandle> VendorDevice::Instantiate(hal::GraphHandle graph) {
-  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kInstantiate));
+  KEEL_TRY(Enter(Primitive::kInstantiate, capabilities_.graphs));
   if (!graph) return InvalidArgument("a null handle is not a graph");
   CurrentScope current(api_, context_);
   CaptureModeScope mode(api_);
   void* exec = nullptr;
-  KEEL_TRY(Check("Instantiate", api_.instantiate(&exec, Pointer(graph.value), 0)));
+  KEEL_TRY(Check(Primitive::kInstantiate, api_.instantiate(&exec, Pointer(graph.value), 0)));
   return hal::ExecHandle{Value(exec)};
 }
 
 Status VendorDevice::DestroyExec(hal::ExecHandle exec) {
-  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kDestroyExec));
+  KEEL_TRY(Enter(Primitive::kDestroyExec, capabilities_.graphs));
   if (!exec) return InvalidArgument("a null handle is not an instantiated graph");
   CaptureModeScope mode(api_);
-  return Check("DestroyExec", api_.exec_destroy(Pointer(exec.value)));
+  return Check(Primitive::kDestroyExec, api_.exec_destroy(Pointer(exec.value)));
 }
 
 Result<hal::UpdateReport> VendorDevice::UpdateExec(hal::ExecHandle exec, hal::GraphHandle graph) {
-  KEEL_TRY(Enter(capabilities_.graph_update, Primitive::kUpdateExec));
+  KEEL_TRY(Enter(Primitive::kUpdateExec, capabilities_.graph_update));
   if (!exec || !graph) return InvalidArgument("a null handle is not a graph");
   CurrentScope current(api_, context_);
   UpdateResult result;
   const Code code = api_.exec_update(Pointer(exec.value), Pointer(graph.value), &result);
-  if (code != api_.update_refused) KEEL_TRY(Check("UpdateExec", code));
+  if (code != api_.update_refused) KEEL_TRY(Check(Primitive::kUpdateExec, code));
   hal::UpdateReport report{result.updated, std::move(result.reason), std::nullopt};
   if (result.node != nullptr) report.node = hal::NodeHandle{Value(result.node)};
   return report;
@@ -213,26 +214,36 @@ Result<hal::UpdateReport> VendorDevice::UpdateExec(hal::ExecHandle exec, hal::Gr
 
 Status VendorDevice::SetNodeParams(hal::ExecHandle exec, hal::NodeHandle node,
                                    const hal::Command& command) {
-  KEEL_TRY(Enter(capabilities_.node_update, Primitive::kSetNodeParams));
+  KEEL_TRY(Enter(Primitive::kSetNodeParams, capabilities_.node_update));
   if (!exec || !node)
     return InvalidArgument("a null handle is not a node of an instantiated graph");
   std::size_t kind = 0;
-  KEEL_TRY(Check("SetNodeParams", api_.node_kind(Pointer(node.value), &kind)));
+  KEEL_TRY(Check(Primitive::kSetNodeParams, api_.node_kind(Pointer(node.value), &kind)));
   if (kind != command.index()) {
     return InvalidArgument("the new parameters are those of another kind of node");
+  }
+  if (const auto* launch = std::get_if<hal::KernelLaunch>(&command);
+      launch != nullptr && api_.node_kernel != nullptr) {
+    void* kernel = nullptr;
+    KEEL_TRY(Check(Primitive::kSetNodeParams, api_.node_kernel(Pointer(node.value), &kernel)));
+    if (kernel != nullptr && kernel != Pointer(launch->kernel.value)) {
+      return InvalidArgument("the node runs another kernel, which parameters cannot change");
+    }
   }
   std::vector<void*> arguments;
   KEEL_ASSIGN(const NodeSpec spec, Resolve(command, &arguments));
   CurrentScope current(api_, context_);
-  return Check("SetNodeParams", api_.set_node(Pointer(exec.value), Pointer(node.value), spec));
+  return Check(Primitive::kSetNodeParams,
+               api_.set_node(Pointer(exec.value), Pointer(node.value), spec));
 }
 
 Status VendorDevice::LaunchGraph(hal::ExecHandle exec, hal::StreamHandle stream) {
-  KEEL_TRY(Enter(capabilities_.graphs, Primitive::kLaunchGraph));
+  KEEL_TRY(Enter(Primitive::kLaunchGraph, capabilities_.graphs));
   KEEL_TRY(CheckStream(stream));
   if (!exec) return InvalidArgument("a null handle is not an instantiated graph");
-  CurrentScope current(api_, context_);
-  return Check("LaunchGraph", api_.graph_launch(Pointer(exec.value), Pointer(stream.value)));
+  CurrentScope current(api_, context_, NeedsCurrent(stream));
+  return Check(Primitive::kLaunchGraph,
+               api_.graph_launch(Pointer(exec.value), Pointer(stream.value)));
 }
 
 }  // namespace keel::vendor

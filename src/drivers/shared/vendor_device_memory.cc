@@ -10,37 +10,37 @@ namespace keel::vendor {
 using hal::Primitive;
 
 Result<hal::MemoryInfo> VendorDevice::GetMemoryInfo() {
-  KEEL_TRY(Enter());
+  KEEL_TRY(Enter(Primitive::kGetMemoryInfo));
   CurrentScope current(api_, context_);
   std::size_t free = 0;
   std::size_t total = 0;
-  KEEL_TRY(Check("GetMemoryInfo", api_.memory_info(&free, &total)));
+  KEEL_TRY(Check(Primitive::kGetMemoryInfo, api_.memory_info(&free, &total)));
   return hal::MemoryInfo{Bytes(free), Bytes(total)};
 }
 
 Result<DeviceAddress> VendorDevice::AllocatePlain(Bytes size) {
-  KEEL_TRY(Enter());
+  KEEL_TRY(Enter(Primitive::kAllocatePlain));
   if (size.empty()) return InvalidArgument("plain memory of 0 bytes");
   CurrentScope current(api_, context_);
   CaptureModeScope mode(api_);
   std::uint64_t address = 0;
-  KEEL_TRY(Check("AllocatePlain", api_.memory_allocate(&address, size.count())));
+  KEEL_TRY(Check(Primitive::kAllocatePlain, api_.memory_allocate(&address, size.count())));
   return DeviceAddress(address);
 }
 
 Status VendorDevice::FreePlain(DeviceAddress address) {
-  KEEL_TRY(Enter());
+  KEEL_TRY(Enter(Primitive::kFreePlain));
   // The library takes a null address for nothing to do.
   if (!address) return InvalidArgument("a null address is not plain memory");
   CurrentScope current(api_, context_);
   CaptureModeScope mode(api_);
-  return Check("FreePlain", api_.memory_free(address.value()));
+  return Check(Primitive::kFreePlain, api_.memory_free(address.value()));
 }
 
 Result<hal::MemoryHandle> VendorDevice::CreateMemory(Bytes size,
                                                      const hal::MemoryOptions& options) {
-  KEEL_TRY(Enter(capabilities_.virtual_memory, Primitive::kCreateMemory));
-  KEEL_TRY(Enter(!options.exportable || capabilities_.exportable_memory, Primitive::kExportMemory));
+  KEEL_TRY(Enter(Primitive::kCreateMemory, capabilities_.virtual_memory));
+  KEEL_TRY(Enter(Primitive::kExportMemory, !options.exportable || capabilities_.exportable_memory));
   if (options.rdma && !capabilities_.rdma_memory) {
     return Unimplemented(fmt::format("{} has no memory for other hardware (rdma)", info_.name));
   }
@@ -50,27 +50,27 @@ Result<hal::MemoryHandle> VendorDevice::CreateMemory(Bytes size,
                     ToString(capabilities_.granularity.minimum), size.count()));
   }
   std::uint64_t handle = 0;
-  KEEL_TRY(Check("CreateMemory", api_.memory_create(&handle, size.count(), device_,
-                                                    options.exportable, options.rdma)));
+  KEEL_TRY(Check(Primitive::kCreateMemory, api_.memory_create(&handle, size.count(), device_,
+                                                              options.exportable, options.rdma)));
   return hal::MemoryHandle{handle};
 }
 
 Status VendorDevice::ReleaseMemory(hal::MemoryHandle memory) {
-  KEEL_TRY(Enter(capabilities_.virtual_memory, Primitive::kReleaseMemory));
+  KEEL_TRY(Enter(Primitive::kReleaseMemory, capabilities_.virtual_memory));
   if (!memory) return InvalidArgument("a null handle is not physical memory");
-  return Check("ReleaseMemory", api_.memory_release(memory.value));
+  return Check(Primitive::kReleaseMemory, api_.memory_release(memory.value));
 }
 
 Result<UniqueFd> VendorDevice::ExportMemory(hal::MemoryHandle memory) {
-  KEEL_TRY(Enter(capabilities_.exportable_memory, Primitive::kExportMemory));
+  KEEL_TRY(Enter(Primitive::kExportMemory, capabilities_.exportable_memory));
   if (!memory) return InvalidArgument("a null handle is not physical memory");
   int descriptor = -1;
-  KEEL_TRY(Check("ExportMemory", api_.memory_export(&descriptor, memory.value)));
+  KEEL_TRY(Check(Primitive::kExportMemory, api_.memory_export(&descriptor, memory.value)));
   return UniqueFd(descriptor);
 }
 
 Result<hal::MemoryHandle> VendorDevice::ImportMemory(int descriptor, Bytes size) {
-  KEEL_TRY(Enter(capabilities_.exportable_memory, Primitive::kImportMemory));
+  KEEL_TRY(Enter(Primitive::kImportMemory, capabilities_.exportable_memory));
   if (descriptor < 0) return InvalidArgument(fmt::format("{} is not a descriptor", descriptor));
   if (size.empty() || !IsAligned(size, capabilities_.granularity.minimum)) {
     return InvalidArgument(
@@ -78,7 +78,7 @@ Result<hal::MemoryHandle> VendorDevice::ImportMemory(int descriptor, Bytes size)
   }
   CurrentScope current(api_, context_);
   std::uint64_t handle = 0;
-  Status status = Check("ImportMemory", api_.memory_import(&handle, descriptor));
+  Status status = Check(Primitive::kImportMemory, api_.memory_import(&handle, descriptor));
   // Libraries have no word for "that is no memory"; whatever they say of it, the argument is wrong.
   if (status.code() == StatusCode::kInternal) {
     return InvalidArgument(
@@ -91,7 +91,7 @@ Result<hal::MemoryHandle> VendorDevice::ImportMemory(int descriptor, Bytes size)
 
 Result<DeviceAddress> VendorDevice::ReserveAddress(Bytes size, Bytes alignment,
                                                    DeviceAddress hint) {
-  KEEL_TRY(Enter(capabilities_.virtual_memory, Primitive::kReserveAddress));
+  KEEL_TRY(Enter(Primitive::kReserveAddress, capabilities_.virtual_memory));
   if (size.empty() || !IsAligned(size, capabilities_.granularity.minimum)) {
     return InvalidArgument(fmt::format("the size of a reservation must be a multiple of {}, not {}",
                                        ToString(capabilities_.granularity.minimum), size.count()));
@@ -101,24 +101,45 @@ Result<DeviceAddress> VendorDevice::ReserveAddress(Bytes size, Bytes alignment,
         "the alignment of a reservation must be a power of two, not {}", alignment.count()));
   }
   std::uint64_t address = 0;
-  KEEL_TRY(Check("ReserveAddress",
-                 api_.address_reserve(&address, size.count(), alignment.count(), hint.value(), 0)));
+  const auto reserve = [&](DeviceAddress wish) {
+    return Check(Primitive::kReserveAddress,
+                 api_.address_reserve(&address, size.count(), alignment.count(), wish.value(), 0));
+  };
+  Status status = reserve(hint);
+  // A hint is a wish; libraries refuse some of them.
+  if (status.code() == StatusCode::kInvalidArgument && hint) status = reserve(DeviceAddress());
+  // Size and alignment are in order, so what the library dislikes is how large they are.
+  if (status.code() == StatusCode::kInvalidArgument) {
+    return ResourceExhausted(fmt::format("there is no range of {} aligned to {}", ToString(size),
+                                         ToString(alignment)))
+        .WithVendor(status.vendor_code(), status.vendor_name());
+  }
+  KEEL_TRY(std::move(status));
+  open_->addresses().AddReservation(id_, DeviceAddress(address), size);
   return DeviceAddress(address);
 }
 
 Status VendorDevice::FreeAddress(DeviceAddress address, Bytes size) {
-  KEEL_TRY(Enter(capabilities_.virtual_memory, Primitive::kFreeAddress));
-  return Check("FreeAddress", api_.address_free(address.value(), size.count()));
+  KEEL_TRY(Enter(Primitive::kFreeAddress, capabilities_.virtual_memory));
+  AddressMap& addresses = open_->addresses();
+  KEEL_TRY(addresses.TakeReservation(address, size));
+  Status status = Check(Primitive::kFreeAddress, api_.address_free(address.value(), size.count()));
+  if (!status.ok()) addresses.AddReservation(id_, address, size);
+  return status;
 }
 
 Status VendorDevice::Map(DeviceAddress address, Bytes size, Offset offset,
                          hal::MemoryHandle memory) {
-  KEEL_TRY(Enter(capabilities_.virtual_memory, Primitive::kMap));
+  KEEL_TRY(Enter(Primitive::kMap, capabilities_.virtual_memory));
   if (!memory) return InvalidArgument("a null handle is not physical memory");
   if (offset != Offset(0)) {
     return InvalidArgument(fmt::format("memory is mapped whole: offset 0, not {}", offset.value()));
   }
-  Status status = Check("Map", api_.map(address.value(), size.count(), 0, memory.value, 0));
+  AddressMap& addresses = open_->addresses();
+  KEEL_TRY(addresses.AddMapping(id_, address, size));
+  Status status =
+      Check(Primitive::kMap, api_.map(address.value(), size.count(), 0, memory.value, 0));
+  if (!status.ok()) (void)addresses.TakeMappings(address, size);
   // A part of a memory is "not supported" to a library; to a caller it is a wrong argument.
   if (status.code() == StatusCode::kUnimplemented) {
     return InvalidArgument(fmt::format("memory is mapped whole, not {} of it", ToString(size)))
@@ -128,13 +149,18 @@ Status VendorDevice::Map(DeviceAddress address, Bytes size, Offset offset,
 }
 
 Status VendorDevice::Unmap(DeviceAddress address, Bytes size) {
-  KEEL_TRY(Enter(capabilities_.virtual_memory, Primitive::kUnmap));
-  return Check("Unmap", api_.unmap(address.value(), size.count()));
+  KEEL_TRY(Enter(Primitive::kUnmap, capabilities_.virtual_memory));
+  AddressMap& addresses = open_->addresses();
+  KEEL_ASSIGN(const std::vector<AddressMap::Mapped> taken, addresses.TakeMappings(address, size));
+  Status status = Check(Primitive::kUnmap, api_.unmap(address.value(), size.count()));
+  if (!status.ok()) addresses.PutBack(taken);
+  return status;
 }
 
 Status VendorDevice::SetAccess(DeviceAddress address, Bytes size,
                                std::span<const hal::AccessGrant> grants) {
-  KEEL_TRY(Enter(capabilities_.virtual_memory, Primitive::kSetAccess));
+  KEEL_TRY(Enter(Primitive::kSetAccess, capabilities_.virtual_memory));
+  KEEL_TRY(open_->addresses().CheckWhole(address, size));
   std::vector<AccessPair> pairs;
   pairs.reserve(grants.size());
   for (const hal::AccessGrant& grant : grants) {
@@ -144,7 +170,7 @@ Status VendorDevice::SetAccess(DeviceAddress address, Bytes size,
     KEEL_ASSIGN(const OpenDevices::Entry other, open_->Find(grant.device));
     if (grant.device != id_ && grant.access != hal::Access::kNone) {
       int can = 0;
-      KEEL_TRY(Check("SetAccess", api_.can_access_peer(&can, other.device, device_)));
+      KEEL_TRY(Check(Primitive::kSetAccess, api_.can_access_peer(&can, other.device, device_)));
       if (can == 0) {
         return FailedPrecondition(
             fmt::format("device {} cannot be given access to memory of device {}; ask "
@@ -154,69 +180,85 @@ Status VendorDevice::SetAccess(DeviceAddress address, Bytes size,
     }
     pairs.push_back({other.device, grant.access});
   }
-  return Check("SetAccess",
+  return Check(Primitive::kSetAccess,
                api_.set_access(address.value(), size.count(), pairs.data(), pairs.size()));
 }
 
 Result<hal::Access> VendorDevice::GetAccess(DeviceAddress address, hal::DeviceId device) {
-  KEEL_TRY(Enter(capabilities_.virtual_memory, Primitive::kGetAccess));
+  KEEL_TRY(Enter(Primitive::kGetAccess, capabilities_.virtual_memory));
   KEEL_ASSIGN(const OpenDevices::Entry other, open_->Find(device));
   hal::Access access = hal::Access::kNone;
-  KEEL_TRY(Check("GetAccess", api_.get_access(&access, address.value(), other.device)));
+  KEEL_TRY(Check(Primitive::kGetAccess, api_.get_access(&access, address.value(), other.device)));
   return access;
 }
 
 Result<void*> VendorDevice::AllocateHost(Bytes size, const hal::HostOptions& options) {
-  KEEL_TRY(Enter());
+  KEEL_TRY(Enter(Primitive::kAllocateHost));
   if (size.empty()) return InvalidArgument("host memory of 0 bytes");
   CurrentScope current(api_, context_);
   CaptureModeScope mode(api_);
   void* pointer = nullptr;
-  KEEL_TRY(
-      Check("AllocateHost", api_.host_allocate(&pointer, size.count(), options.write_combined)));
+  KEEL_TRY(Check(Primitive::kAllocateHost,
+                 api_.host_allocate(&pointer, size.count(), options.write_combined)));
   return pointer;
 }
 
 Status VendorDevice::FreeHost(void* pointer) {
-  KEEL_TRY(Enter());
+  KEEL_TRY(Enter(Primitive::kFreeHost));
   if (pointer == nullptr) return InvalidArgument("a null pointer is not pinned memory");
   CurrentScope current(api_, context_);
   CaptureModeScope mode(api_);
-  return Check("FreeHost", api_.host_free(pointer));
+  return Check(Primitive::kFreeHost, api_.host_free(pointer));
 }
 
 Status VendorDevice::RegisterHost(void* pointer, Bytes size) {
-  KEEL_TRY(Enter(capabilities_.host_registration, Primitive::kRegisterHost));
+  KEEL_TRY(Enter(Primitive::kRegisterHost, capabilities_.host_registration));
   if (pointer == nullptr || size.empty()) {
     return InvalidArgument(
         fmt::format("{} bytes at {} are not host memory", size.count(), pointer));
   }
   CurrentScope current(api_, context_);
   CaptureModeScope mode(api_);
-  return Check("RegisterHost", api_.host_register(pointer, size.count()));
+  Status status = Check(Primitive::kRegisterHost, api_.host_register(pointer, size.count()));
+  if (status.code() == StatusCode::kInvalidArgument && AnyPinned(pointer, size)) {
+    return AlreadyExists(
+               fmt::format("some of the {} at {} is pinned already", ToString(size), pointer))
+        .WithVendor(status.vendor_code(), status.vendor_name());
+  }
+  return status;
+}
+
+bool VendorDevice::AnyPinned(const void* pointer, Bytes size) const {
+  constexpr std::uint64_t kPage = 4096;
+  const std::uint64_t end = Value(pointer) + size.count();
+  for (std::uint64_t at = Value(pointer); at < end; at = (at / kPage + 1) * kPage) {
+    if (api_.is_pinned(Pointer(at))) return true;
+  }
+  return false;
 }
 
 Status VendorDevice::UnregisterHost(void* pointer) {
-  KEEL_TRY(Enter(capabilities_.host_registration, Primitive::kUnregisterHost));
+  KEEL_TRY(Enter(Primitive::kUnregisterHost, capabilities_.host_registration));
   CurrentScope current(api_, context_);
   CaptureModeScope mode(api_);
-  return Check("UnregisterHost", api_.host_unregister(pointer));
+  return Check(Primitive::kUnregisterHost, api_.host_unregister(pointer));
 }
 
 Result<DeviceAddress> VendorDevice::GetHostAddress(const void* pointer) {
-  KEEL_TRY(Enter());
+  KEEL_TRY(Enter(Primitive::kGetHostAddress));
   CurrentScope current(api_, context_);
   std::uint64_t address = 0;
-  KEEL_TRY(Check("GetHostAddress", api_.host_address(&address, const_cast<void*>(pointer), 0)));
+  KEEL_TRY(Check(Primitive::kGetHostAddress,
+                 api_.host_address(&address, const_cast<void*>(pointer), 0)));
   return DeviceAddress(address);
 }
 
 Result<bool> VendorDevice::CanAccessPeer(hal::DeviceId peer) {
-  KEEL_TRY(Enter());
+  KEEL_TRY(Enter(Primitive::kCanAccessPeer));
   if (peer == id_) return true;
   KEEL_ASSIGN(const OpenDevices::Entry other, open_->Find(peer));
   int can = 0;
-  KEEL_TRY(Check("CanAccessPeer", api_.can_access_peer(&can, device_, other.device)));
+  KEEL_TRY(Check(Primitive::kCanAccessPeer, api_.can_access_peer(&can, device_, other.device)));
   return can != 0;
 }
 
@@ -230,16 +272,16 @@ Status VendorDevice::EnablePeerAccess(hal::DeviceId peer) {
   }
   CurrentScope current(api_, context_);
   const Code code = api_.enable_peer(other.context, 0);
-  return code == api_.already_enabled ? OkStatus() : Check("EnablePeerAccess", code);
+  return code == api_.already_enabled ? OkStatus() : Check(Primitive::kEnablePeerAccess, code);
 }
 
 Status VendorDevice::DisablePeerAccess(hal::DeviceId peer) {
-  KEEL_TRY(Enter());
+  KEEL_TRY(Enter(Primitive::kDisablePeerAccess));
   KEEL_ASSIGN(const OpenDevices::Entry other, open_->Find(peer));
   if (peer == id_) return OkStatus();
   CurrentScope current(api_, context_);
   const Code code = api_.disable_peer(other.context);
-  return code == api_.not_enabled ? OkStatus() : Check("DisablePeerAccess", code);
+  return code == api_.not_enabled ? OkStatus() : Check(Primitive::kDisablePeerAccess, code);
 }
 
 }  // namespace keel::vendor

@@ -14,13 +14,12 @@
 #include "drivers/sim/machine.h"
 #include "drivers/sim/sim_device.h"
 #include "drivers/sim/stream.h"
+#include "hal/host_call_scope.h"
 
 namespace keel::sim {
 namespace {
 
 using hal::Access;
-
-thread_local bool in_host_call = false;
 
 std::chrono::microseconds RandomDelay(SimStream& stream) {
   const std::int64_t most = stream.device().machine().config().delay_us;
@@ -143,9 +142,8 @@ class Runner {
   }
 
   Status operator()(const hal::HostCall& call) const {
-    in_host_call = true;
+    hal::HostCallScope scope;
     call.function(call.data);
-    in_host_call = false;
     return OkStatus();
   }
 
@@ -212,8 +210,6 @@ class Runner {
 };
 
 }  // namespace
-
-bool InHostCall() { return in_host_call; }
 
 Status RunCommand(const StoredCommand& command, int ordinal, SimStream& stream) {
   if (const auto delay = RandomDelay(stream); delay.count() > 0) std::this_thread::sleep_for(delay);

@@ -17,7 +17,4 @@ Status RunCommand(const StoredCommand& command, int ordinal, SimStream& stream);
 // that are allowed.
 Status RunProgram(const Program& program, SimStream& stream);
 
-// Whether the calling thread is running a HostCall of a simulated device.
-bool InHostCall();
-
 }  // namespace keel::sim

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/fork.h"
-#include "drivers/sim/execute.h"
+#include "hal/host_call_scope.h"
 #include "keel/base/log.h"
 #include "keel/hal/driver.h"
 
@@ -77,11 +77,7 @@ Status SimDevice::Health() const {
 
 Status SimDevice::Enter(hal::Primitive primitive, Safety safety) const {
   if (lost() || fork_generation_ != ForkGeneration()) return Health();
-  if (InHostCall()) {
-    return FailedPrecondition(fmt::format(
-        "{} was called from inside a host call, which must not use devices; do it elsewhere",
-        hal::PrimitiveName(primitive)));
-  }
+  if (hal::InHostCall()) return hal::RefusedInHostCall(primitive);
   if (safety == Safety::kUnsafeInCapture) {
     return machine_->captures.CheckUnsafe(hal::PrimitiveName(primitive));
   }

@@ -33,7 +33,8 @@ class User {
     host_ = host.data();
     leftovers_.plain.push_back(std::move(plain));
     leftovers_.host.push_back(std::move(host));
-    if (can_.host_registration) {
+    // Unpinning may wait, and what is pinned must not be left behind.
+    if (can_.host_registration && may_wait()) {
       const Bytes size = 64_KiB;
       void* pages =
           mmap(nullptr, size.count(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -125,11 +126,13 @@ class User {
 
   void Kernels() {
     if (!can_.kernels) return;
-    ASSERT_VALUE(const ModuleSource source, device_.StandardKernels());
-    // Never used by a launch: unloading is for modules without work.
-    ASSERT_VALUE(const ModuleHandle module, device_.LoadModule(source));
-    EXPECT_OK(device_.FindKernel(module, kernels::kAdd));
-    EXPECT_OK(device_.UnloadModule(module));
+    if (may_wait()) {
+      ASSERT_VALUE(const ModuleSource source, device_.StandardKernels());
+      // Never used by a launch: unloading is for modules without work.
+      ASSERT_VALUE(const ModuleHandle module, device_.LoadModule(source));
+      EXPECT_OK(device_.FindKernel(module, kernels::kAdd));
+      EXPECT_OK(device_.UnloadModule(module));
+    }
     EXPECT_OK(context_.LaunchFill(stream_.get(), plain_, 5, 64, i_));
   }
 
@@ -185,8 +188,11 @@ class User {
     std::vector<Primitive> left_out;
     if (!may_wait()) {
       left_out = {Primitive::kFreePlain,         Primitive::kFreeHost,
+                  Primitive::kRegisterHost,      Primitive::kUnregisterHost,
                   Primitive::kSynchronizeStream, Primitive::kSynchronize,
-                  Primitive::kSynchronizeEvent,  Primitive::kElapsedMilliseconds};
+                  Primitive::kSynchronizeEvent,  Primitive::kElapsedMilliseconds,
+                  Primitive::kLoadModule,        Primitive::kUnloadModule,
+                  Primitive::kFindKernel};
     }
     if (context_.device_count() < 2 || device_.calls(Primitive::kEnablePeerAccess) == 0) {
       left_out.push_back(Primitive::kEnablePeerAccess);

@@ -1,0 +1,272 @@
+// VendorDevice: streams, events and waiting.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "drivers/shared/current_scope.h"
+#include "drivers/shared/vendor_device.h"
+
+namespace keel::vendor {
+
+using hal::Primitive;
+
+// --- Streams -----------------------------------------------------------------------------------
+
+Status VendorDevice::CheckStream(hal::StreamHandle stream) const {
+  if (stream) return OkStatus();
+  return InvalidArgument("a null handle is not a stream; GetDefaultStream has the default ones");
+}
+
+Result<hal::StreamHandle> VendorDevice::CreateStream(const hal::StreamOptions& options) {
+  KEEL_TRY(Enter(Primitive::kCreateStream));
+  CurrentScope current(api_, context_);
+  void* stream = nullptr;
+  KEEL_TRY(Check(Primitive::kCreateStream,
+                 api_.stream_create(
+                     &stream, std::clamp(options.priority, greatest_priority_, least_priority_))));
+  MutexLock lock(streams_mutex_);
+  streams_.insert(stream);
+  return hal::StreamHandle{Value(stream)};
+}
+
+Status VendorDevice::DestroyStream(hal::StreamHandle stream) {
+  KEEL_TRY(Enter(Primitive::kDestroyStream));
+  KEEL_TRY(CheckStream(stream));
+  if (IsDefault(stream)) return FailedPrecondition("a default stream cannot be destroyed");
+  void* const native = Pointer(stream.value);
+  const auto unknown = [&] {
+    return InvalidArgument(
+        fmt::format("{:#x} is not a stream that this device made, or was destroyed", stream.value));
+  };
+  {
+    MutexLock lock(streams_mutex_);
+    if (!streams_.contains(native)) return unknown();
+  }
+  KEEL_ASSIGN(const bool capturing, IsCapturing(stream));
+  if (capturing) {
+    return FailedPrecondition("the stream takes part in a capture; end that first");
+  }
+  CaptureModeScope mode(api_);
+  // Synchronize covers what the stream still has to do, and cannot ask one that is gone.
+  std::shared_ptr<void> mark;
+  if (api_.stream_query(native) == api_.not_ready) {
+    KEEL_TRY(Check(Primitive::kDestroyStream, Mark(native, &mark)));
+  }
+  {
+    MutexLock lock(streams_mutex_);
+    if (streams_.erase(native) == 0) return unknown();
+  }
+  const Code code = api_.stream_destroy(native);
+  MutexLock lock(streams_mutex_);
+  if (code != kSuccess) {
+    streams_.insert(native);
+    return Check(Primitive::kDestroyStream, code);
+  }
+  std::erase_if(orphans_, [&](const std::shared_ptr<void>& orphan) {
+    return api_.event_query(orphan.get()) != api_.not_ready;
+  });
+  if (mark != nullptr) orphans_.push_back(std::move(mark));
+  return OkStatus();
+}
+
+Result<hal::StreamHandle> VendorDevice::GetDefaultStream(hal::DefaultStream which) {
+  KEEL_TRY(Enter(Primitive::kGetDefaultStream));
+  return hal::StreamHandle{which == hal::DefaultStream::kLegacy ? api_.legacy_stream
+                                                                : api_.per_thread_stream};
+}
+
+Result<hal::StreamHandle> VendorDevice::BorrowStream(std::uint64_t native) {
+  KEEL_TRY(Enter(Primitive::kBorrowStream));
+  // To the library zero is the legacy default stream; here it is no stream.
+  if (native == 0 || native == api_.legacy_stream) return hal::StreamHandle{api_.legacy_stream};
+  if (native == api_.per_thread_stream) return hal::StreamHandle{native};
+  void* context = nullptr;
+  KEEL_TRY(Check(Primitive::kBorrowStream, api_.stream_context(Pointer(native), &context)));
+  if (context != context_) {
+    return InvalidArgument(fmt::format("stream {:#x} belongs to another device", native));
+  }
+  return hal::StreamHandle{native};
+}
+
+Result<hal::Completion> VendorDevice::QueryStream(hal::StreamHandle stream) {
+  KEEL_TRY(Enter(Primitive::kQueryStream));
+  KEEL_TRY(CheckStream(stream));
+  CurrentScope current(api_, context_, NeedsCurrent(stream));
+  CaptureModeScope mode(api_);
+  const Code code = api_.stream_query(Pointer(stream.value));
+  if (code == api_.not_ready) return hal::Completion::kPending;
+  KEEL_TRY(Check(Primitive::kQueryStream, code));
+  return hal::Completion::kDone;
+}
+
+// --- Waiting -----------------------------------------------------------------------------------
+
+template <class Query>
+Status VendorDevice::Await(Primitive primitive, Query query, Deadline deadline) {
+  const auto spin_until = Deadline::Clock::now() + std::chrono::microseconds(20);
+  auto pause = std::chrono::microseconds(5);
+  for (;;) {
+    const Code code = query();
+    if (code != api_.not_ready) return Check(primitive, code);
+    if (deadline.Passed()) {
+      return DeadlineExceeded(
+          fmt::format("{}: not done in time; the work goes on", hal::PrimitiveName(primitive)));
+    }
+    // Most waits are short: look again at once for a moment before sleeping costs a wake-up.
+    if (Deadline::Clock::now() < spin_until) continue;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(100));
+  }
+}
+
+Code VendorDevice::Mark(void* stream, std::shared_ptr<void>* mark) {
+  void* event = nullptr;
+  {
+    MutexLock lock(marks_mutex_);
+    if (!spare_marks_.empty()) {
+      event = spare_marks_.back();
+      spare_marks_.pop_back();
+    }
+  }
+  CurrentScope current(api_, context_);
+  if (event == nullptr) {
+    if (const Code code = api_.event_create(&event, /*timing=*/false); code != kSuccess) {
+      return code;
+    }
+  }
+  mark->reset(event, [this](void* used) {
+    MutexLock lock(marks_mutex_);
+    spare_marks_.push_back(used);
+  });
+  return api_.event_record(event, stream);
+}
+
+Status VendorDevice::SynchronizeStream(hal::StreamHandle stream, Deadline deadline) {
+  KEEL_TRY(Enter(Primitive::kSynchronizeStream));
+  KEEL_TRY(CheckStream(stream));
+  CurrentScope current(api_, context_, NeedsCurrent(stream));
+  CaptureModeScope mode(api_);
+  void* const native = Pointer(stream.value);
+  const auto query = [&] { return api_.stream_query(native); };
+  // A default stream may mean other streams too: an event there would order more than it marks.
+  if (IsDefault(stream)) return Await(Primitive::kSynchronizeStream, query, deadline);
+  const Code code = query();
+  if (code != api_.not_ready) return Check(Primitive::kSynchronizeStream, code);
+  std::shared_ptr<void> mark;
+  KEEL_TRY(Check(Primitive::kSynchronizeStream, Mark(native, &mark)));
+  return Await(
+      Primitive::kSynchronizeStream, [&] { return api_.event_query(mark.get()); }, deadline);
+}
+
+Status VendorDevice::Synchronize(Deadline deadline) {
+  KEEL_TRY(Enter(Primitive::kSynchronize));
+  CurrentScope current(api_, context_);
+  CaptureModeScope mode(api_);
+  // First everything that this device knows of: that can be bounded, and burns no core.
+  std::vector<std::shared_ptr<void>> marks;
+  const auto mark_all = [&]() -> Code {
+    MutexLock lock(streams_mutex_);
+    marks = orphans_;
+    for (void* stream : streams_) {
+      // A stream that captures runs nothing, and asking it would break its capture.
+      int state = 0;
+      Code code = api_.capture_info == nullptr
+                      ? kSuccess
+                      : api_.capture_info(stream, &state, nullptr, nullptr);
+      if (code != kSuccess) return code;
+      if (static_cast<hal::CaptureState>(state) != hal::CaptureState::kNone) continue;
+      code = api_.stream_query(stream);
+      if (code == kSuccess) continue;
+      std::shared_ptr<void> mark;
+      if (code == api_.not_ready) code = Mark(stream, &mark);
+      if (code != kSuccess) return code;
+      marks.push_back(std::move(mark));
+    }
+    return kSuccess;
+  };
+  KEEL_TRY(Check(Primitive::kSynchronize, mark_all()));
+  for (const std::shared_ptr<void>& mark : marks) {
+    KEEL_TRY(
+        Await(Primitive::kSynchronize, [&] { return api_.event_query(mark.get()); }, deadline));
+  }
+  KEEL_TRY(Await(
+      Primitive::kSynchronize, [&] { return api_.stream_query(Pointer(api_.legacy_stream)); },
+      deadline));
+  // Streams that somebody else made: only the library knows them, and it cannot be told when to
+  // stop waiting.
+  if (!deadline.never()) return OkStatus();
+  return Check(Primitive::kSynchronize, api_.context_synchronize());
+}
+
+// --- Events ------------------------------------------------------------------------------------
+
+Result<hal::EventHandle> VendorDevice::CreateEvent(const hal::EventOptions& options) {
+  KEEL_TRY(Enter(Primitive::kCreateEvent));
+  CurrentScope current(api_, context_);
+  void* event = nullptr;
+  KEEL_TRY(Check(Primitive::kCreateEvent, api_.event_create(&event, options.timing)));
+  return hal::EventHandle{Value(event)};
+}
+
+Status VendorDevice::DestroyEvent(hal::EventHandle event) {
+  KEEL_TRY(Enter(Primitive::kDestroyEvent));
+  if (!event) return InvalidArgument("a null handle is not an event");
+  return Check(Primitive::kDestroyEvent, api_.event_destroy(Pointer(event.value)));
+}
+
+Status VendorDevice::RecordEvent(hal::EventHandle event, hal::StreamHandle stream) {
+  KEEL_TRY(Enter(Primitive::kRecordEvent));
+  KEEL_TRY(CheckStream(stream));
+  CurrentScope current(api_, context_, NeedsCurrent(stream));
+  return Check(Primitive::kRecordEvent,
+               api_.event_record(Pointer(event.value), Pointer(stream.value)));
+}
+
+Status VendorDevice::WaitEvent(hal::StreamHandle stream, hal::EventHandle event) {
+  KEEL_TRY(Enter(Primitive::kWaitEvent));
+  KEEL_TRY(CheckStream(stream));
+  CurrentScope current(api_, context_, NeedsCurrent(stream));
+  return Check(Primitive::kWaitEvent,
+               api_.stream_wait_event(Pointer(stream.value), Pointer(event.value), 0));
+}
+
+Result<hal::Completion> VendorDevice::QueryEvent(hal::EventHandle event) {
+  KEEL_TRY(Enter(Primitive::kQueryEvent));
+  if (!event) return InvalidArgument("a null handle is not an event");
+  CaptureModeScope mode(api_);
+  const Code code = api_.event_query(Pointer(event.value));
+  if (code == api_.not_ready) return hal::Completion::kPending;
+  KEEL_TRY(Check(Primitive::kQueryEvent, code));
+  return hal::Completion::kDone;
+}
+
+Status VendorDevice::SynchronizeEvent(hal::EventHandle event, Deadline deadline) {
+  KEEL_TRY(Enter(Primitive::kSynchronizeEvent));
+  if (!event) return InvalidArgument("a null handle is not an event");
+  CaptureModeScope mode(api_);
+  return Await(
+      Primitive::kSynchronizeEvent, [&] { return api_.event_query(Pointer(event.value)); },
+      deadline);
+}
+
+Result<double> VendorDevice::ElapsedMilliseconds(hal::EventHandle start, hal::EventHandle end) {
+  KEEL_TRY(Enter(Primitive::kElapsedMilliseconds));
+  if (!start || !end) return InvalidArgument("a null handle is not an event");
+  float milliseconds = 0;
+  const Code code = api_.event_elapsed(&milliseconds, Pointer(start.value), Pointer(end.value));
+  if (code != kSuccess && api_.judge(code).device_lost)
+    return Fail(Primitive::kElapsedMilliseconds, code);
+  if (code != kSuccess) {
+    // The library's words for "not recorded", "not done" and "no timing" are three; ours is one.
+    const Status status = StatusOf(api_, hal::PrimitiveName(Primitive::kElapsedMilliseconds), code);
+    return FailedPrecondition(
+               "both events must have timing (EventOptions::timing), be recorded and be done")
+        .WithVendor(status.vendor_code(), status.vendor_name());
+  }
+  return static_cast<double>(milliseconds);
+}
+
+}  // namespace keel::vendor
