@@ -25,7 +25,9 @@
 // seen when the call is made (a copy to a range that is not mapped) fails at once, as
 // kInvalidArgument, and harms nothing. Nothing brings a lost device back but closing it (dropping
 // the last reference) and opening it again; its memory is gone. Some libraries keep the loss for
-// the whole process: Driver::Open then returns kDeviceLost, and only a new process helps.
+// the whole process: Driver::Open then returns kDeviceLost, and only a new process helps. What was
+// running or queued elsewhere on the device when it happened ends, as a loss or, on a real device,
+// perhaps as if nothing were; only then may the loss be seen.
 //
 // Captures. A stream that captures records commands instead of running them. Some calls are
 // *unsafe* while a capture is open; they are marked below. An unsafe call from a thread whose
@@ -195,9 +197,9 @@ class KEEL_EXPORT Device {
   // Waits until everything queued so far is done, without burning a core. kDeadlineExceeded when
   // the deadline comes first; the work goes on. Unsafe in a capture.
   virtual Status SynchronizeStream(StreamHandle stream, Deadline deadline) = 0;
-  // The same for all streams of the device, those that were destroyed with work on them included.
-  // Streams that somebody else made with the vendor's library are covered when the deadline is
-  // Never; with a deadline a real driver cannot ask about them.
+  // The same for all streams that this device made, those that were destroyed with work on them
+  // included, and the legacy default stream. Streams that somebody else made with the vendor's
+  // library are theirs to wait for: waiting for everything breaks captures that others have open.
   virtual Status Synchronize(Deadline deadline) = 0;
 
   // --- Events --------------------------------------------------------------------------------

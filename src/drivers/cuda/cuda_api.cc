@@ -348,60 +348,60 @@ abi::BatchMemOpNodeParams MemOpParams(abi::MemOp* op, void* context) {
 
 Code AddNode(void** node, void* graph, void* const* dependencies, std::size_t count,
              const NodeSpec& spec) {
-  if (const auto* launch = std::get_if<hal::KernelLaunch>(&spec.command)) {
+  if (const auto* launch = std::get_if<hal::KernelLaunch>(spec.command)) {
     const abi::KernelNodeParams params = KernelParams(*launch, spec);
     return entries.add_kernel(node, graph, dependencies, count, &params);
   }
-  if (const auto* copy = std::get_if<hal::Copy>(&spec.command)) {
+  if (const auto* copy = std::get_if<hal::Copy>(spec.command)) {
     const abi::Memcpy3D params = CopyParams(*copy, spec);
     return entries.add_copy(node, graph, dependencies, count, &params, spec.context);
   }
-  if (const auto* fill = std::get_if<hal::Fill>(&spec.command)) {
+  if (const auto* fill = std::get_if<hal::Fill>(spec.command)) {
     const abi::MemsetNodeParams params = FillParams(*fill);
     return entries.add_fill(node, graph, dependencies, count, &params, spec.context);
   }
-  if (const auto* call = std::get_if<hal::HostCall>(&spec.command)) {
-    const abi::HostNodeParams params{call->function, call->data};
+  if (std::holds_alternative<hal::HostCall>(*spec.command)) {
+    const abi::HostNodeParams params{spec.host_call.function, spec.host_call.data};
     return entries.add_host(node, graph, dependencies, count, &params);
   }
-  if (const auto* child = std::get_if<hal::ChildGraph>(&spec.command)) {
+  if (const auto* child = std::get_if<hal::ChildGraph>(spec.command)) {
     return entries.add_child(node, graph, dependencies, count,
                              reinterpret_cast<void*>(child->graph.value));
   }
-  if (std::holds_alternative<hal::EmptyNode>(spec.command)) {
+  if (std::holds_alternative<hal::EmptyNode>(*spec.command)) {
     return entries.add_empty(node, graph, dependencies, count);
   }
-  abi::MemOp op = std::holds_alternative<hal::ValueWrite>(spec.command)
-                      ? WriteOp(std::get<hal::ValueWrite>(spec.command))
-                      : WaitOp(std::get<hal::ValueWait>(spec.command));
+  abi::MemOp op = std::holds_alternative<hal::ValueWrite>(*spec.command)
+                      ? WriteOp(std::get<hal::ValueWrite>(*spec.command))
+                      : WaitOp(std::get<hal::ValueWait>(*spec.command));
   const abi::BatchMemOpNodeParams params = MemOpParams(&op, spec.context);
   return entries.add_mem_op(node, graph, dependencies, count, &params);
 }
 
 Code SetNode(void* exec, void* node, const NodeSpec& spec) {
-  if (const auto* launch = std::get_if<hal::KernelLaunch>(&spec.command)) {
+  if (const auto* launch = std::get_if<hal::KernelLaunch>(spec.command)) {
     const abi::KernelNodeParams params = KernelParams(*launch, spec);
     return entries.set_kernel(exec, node, &params);
   }
-  if (const auto* copy = std::get_if<hal::Copy>(&spec.command)) {
+  if (const auto* copy = std::get_if<hal::Copy>(spec.command)) {
     const abi::Memcpy3D params = CopyParams(*copy, spec);
     return entries.set_copy(exec, node, &params, spec.context);
   }
-  if (const auto* fill = std::get_if<hal::Fill>(&spec.command)) {
+  if (const auto* fill = std::get_if<hal::Fill>(spec.command)) {
     const abi::MemsetNodeParams params = FillParams(*fill);
     return entries.set_fill(exec, node, &params, spec.context);
   }
-  if (const auto* call = std::get_if<hal::HostCall>(&spec.command)) {
-    const abi::HostNodeParams params{call->function, call->data};
+  if (std::holds_alternative<hal::HostCall>(*spec.command)) {
+    const abi::HostNodeParams params{spec.host_call.function, spec.host_call.data};
     return entries.set_host(exec, node, &params);
   }
-  if (const auto* child = std::get_if<hal::ChildGraph>(&spec.command)) {
+  if (const auto* child = std::get_if<hal::ChildGraph>(spec.command)) {
     return entries.set_child(exec, node, reinterpret_cast<void*>(child->graph.value));
   }
-  if (std::holds_alternative<hal::EmptyNode>(spec.command)) return kSuccess;
-  abi::MemOp op = std::holds_alternative<hal::ValueWrite>(spec.command)
-                      ? WriteOp(std::get<hal::ValueWrite>(spec.command))
-                      : WaitOp(std::get<hal::ValueWait>(spec.command));
+  if (std::holds_alternative<hal::EmptyNode>(*spec.command)) return kSuccess;
+  abi::MemOp op = std::holds_alternative<hal::ValueWrite>(*spec.command)
+                      ? WriteOp(std::get<hal::ValueWrite>(*spec.command))
+                      : WaitOp(std::get<hal::ValueWait>(*spec.command));
   const abi::BatchMemOpNodeParams params = MemOpParams(&op, spec.context);
   return entries.set_mem_op(exec, node, &params);
 }
@@ -520,7 +520,6 @@ Result<const VendorApi*> LoadApi() {
   library.Find(&api.context_release, {"cuDevicePrimaryCtxRelease_v2"});
   library.Find(&api.current_get, {"cuCtxGetCurrent"});
   library.Find(&api.current_set, {"cuCtxSetCurrent"});
-  library.Find(&api.context_synchronize, {"cuCtxSynchronize"});
   library.Find(&api.priority_range, {"cuCtxGetStreamPriorityRange"});
   library.Find(&api.memory_info, {"cuMemGetInfo_v2"});
   library.Find(&api.memory_allocate, {"cuMemAlloc_v2"});

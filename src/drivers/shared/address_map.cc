@@ -57,15 +57,33 @@ Status AddressMap::AddMapping(hal::DeviceId owner, DeviceAddress address, Bytes 
   return OkStatus();
 }
 
+template <class Visit>
+Status AddressMap::WalkWholeLocked(DeviceAddress address, Bytes size, Visit visit) const {
+  std::uint64_t at = address.value();
+  std::uint64_t left = size.count();
+  auto mapping = mappings_.find(at);
+  while (left > 0 && mapping != mappings_.end() && mapping->first == at &&
+         mapping->second.size <= left) {
+    visit(Mapped{at, mapping->second.size, mapping->second.owner});
+    at += mapping->second.size;
+    left -= mapping->second.size;
+    ++mapping;
+  }
+  if (left == 0 && !size.empty()) return OkStatus();
+  return InvalidArgument(fmt::format("{} is not one or several whole mappings without a hole",
+                                     Range(address.value(), size.count())));
+}
+
 Status AddressMap::CheckWhole(DeviceAddress address, Bytes size) const {
   MutexLock lock(mutex_);
-  return FindWholeLocked(address, size).status();
+  return WalkWholeLocked(address, size, [](const Mapped&) {});
 }
 
 Result<std::vector<AddressMap::Mapped>> AddressMap::TakeMappings(DeviceAddress address,
                                                                  Bytes size) {
   MutexLock lock(mutex_);
-  KEEL_ASSIGN(std::vector<Mapped> found, FindWholeLocked(address, size));
+  std::vector<Mapped> found;
+  KEEL_TRY(WalkWholeLocked(address, size, [&](const Mapped& each) { found.push_back(each); }));
   for (const Mapped& mapping : found) mappings_.erase(mapping.address);
   return found;
 }
@@ -91,26 +109,6 @@ AddressMap::Extents::const_iterator AddressMap::FirstMappingLocked(std::uint64_t
     if (address - before->first < before->second.size) return before;
   }
   return next;
-}
-
-Result<std::vector<AddressMap::Mapped>> AddressMap::FindWholeLocked(DeviceAddress address,
-                                                                    Bytes size) const {
-  std::vector<Mapped> found;
-  std::uint64_t at = address.value();
-  std::uint64_t left = size.count();
-  auto mapping = mappings_.find(at);
-  while (left > 0 && mapping != mappings_.end() && mapping->first == at &&
-         mapping->second.size <= left) {
-    found.push_back({at, mapping->second.size, mapping->second.owner});
-    at += mapping->second.size;
-    left -= mapping->second.size;
-    ++mapping;
-  }
-  if (left > 0 || found.empty()) {
-    return InvalidArgument(fmt::format("{} is not one or several whole mappings without a hole",
-                                       Range(address.value(), size.count())));
-  }
-  return found;
 }
 
 }  // namespace keel::vendor

@@ -37,8 +37,8 @@ class AddressMap {
   // --- Mappings ----------------------------------------------------------------------------------
   // kInvalidArgument outside of one reservation; kFailedPrecondition over a mapping.
   Status AddMapping(hal::DeviceId owner, DeviceAddress address, Bytes size) KEEL_EXCLUDES(mutex_);
-  // The mappings that fill the range from end to end; kInvalidArgument if there is a hole, or a
-  // part of one.
+  // That mappings fill the range from end to end; kInvalidArgument if there is a hole, or a part of
+  // one.
   Status CheckWhole(DeviceAddress address, Bytes size) const KEEL_EXCLUDES(mutex_);
   // The same, and they are gone from the books. Put back what the library refused to unmap.
   Result<std::vector<Mapped>> TakeMappings(DeviceAddress address, Bytes size) KEEL_EXCLUDES(mutex_);
@@ -55,7 +55,10 @@ class AddressMap {
   using Extents = std::map<std::uint64_t, Extent>;
   // The first mapping that ends behind `address`.
   Extents::const_iterator FirstMappingLocked(std::uint64_t address) const KEEL_REQUIRES(mutex_);
-  Result<std::vector<Mapped>> FindWholeLocked(DeviceAddress address, Bytes size) const
+  // Calls `visit` for the mappings that fill the range; the error where they do not, which may
+  // come after some were visited.
+  template <class Visit>
+  Status WalkWholeLocked(DeviceAddress address, Bytes size, Visit visit) const
       KEEL_REQUIRES(mutex_);
 
   mutable Mutex mutex_;

@@ -28,12 +28,12 @@ class CurrentScope {
   bool changed_ = false;
 };
 
-// Gives the library's capture mode of this thread the value of Keel's. Around calls that are unsafe
-// in a capture.
+// Gives the library's capture mode of this thread another value: that of Keel's own mode, around
+// primitives that are unsafe in a capture.
 class CaptureModeScope {
  public:
-  explicit CaptureModeScope(const VendorApi& api)
-      : api_(api), mode_(static_cast<int>(hal::ThreadCaptureMode())) {
+  explicit CaptureModeScope(const VendorApi& api, hal::CaptureMode mode = hal::ThreadCaptureMode())
+      : api_(api), mode_(static_cast<int>(mode)) {
     if (api_.exchange_capture_mode != nullptr) api_.exchange_capture_mode(&mode_);
   }
   ~CaptureModeScope() {
@@ -45,6 +45,15 @@ class CaptureModeScope {
  private:
   const VendorApi& api_;
   int mode_;
+};
+
+// Around what Keel does on the side of a primitive that is safe: no capture notices.
+class RelaxedScope {
+ public:
+  explicit RelaxedScope(const VendorApi& api) : mode_(api, hal::CaptureMode::kRelaxed) {}
+
+ private:
+  CaptureModeScope mode_;
 };
 
 }  // namespace keel::vendor

@@ -1,62 +1,58 @@
 #include "drivers/shared/host_calls.h"
 
+#include <algorithm>
+
 #include "hal/host_call_scope.h"
 
 namespace keel::vendor {
 
-class HostCalls::Thunk {
- public:
-  Thunk(HostCalls& owner, const hal::HostCall& call) : owner_(owner), call_(call) {}
-
-  HostCalls& owner() const { return owner_; }
-  const hal::HostCall& call() const { return call_; }
-
- private:
-  HostCalls& owner_;
-  const hal::HostCall call_;
-};
-
-HostCalls::HostCalls() = default;
-HostCalls::~HostCalls() = default;
-
-void HostCalls::RunOnce(void* data) {
+void HostCalls::RunQueued(void* data) {
   auto* thunk = static_cast<Thunk*>(data);
-  const hal::HostCall call = thunk->call();
-  // Before the call: it may be what lets the device be closed, and this object goes with it.
-  thunk->owner().Drop(thunk);
+  const hal::HostCall call = thunk->call;
+  Drop(thunk);  // and with that it may be freed
   hal::HostCallScope scope;
   call.function(call.data);
 }
 
-void HostCalls::RunAgain(void* data) {
-  const hal::HostCall call = static_cast<Thunk*>(data)->call();
+void HostCalls::RunNode(void* data) {
+  const hal::HostCall& call = static_cast<Thunk*>(data)->call;
   hal::HostCallScope scope;
   call.function(call.data);
 }
 
-HostCalls::Thunk* HostCalls::ForStream(const hal::HostCall& call) {
-  auto thunk = std::make_unique<Thunk>(*this, call);
-  Thunk* const pointer = thunk.get();
-  MutexLock lock(mutex_);
-  queued_.emplace(pointer, std::move(thunk));
-  return pointer;
+HostCalls::Thunk& HostCalls::FindLocked(const hal::HostCall& call) {
+  if (thunks_.size() >= sweep_at_) {
+    std::erase_if(thunks_, [](const auto& entry) { return entry.second->pending.load() == 0; });
+    sweep_at_ = std::max(kKept, thunks_.size() * 2);
+  }
+  std::unique_ptr<Thunk>& thunk = thunks_[{call.function, call.data}];
+  if (thunk == nullptr) {
+    thunk = std::make_unique<Thunk>();
+    thunk->call = call;
+  }
+  return *thunk;
 }
 
-void HostCalls::Drop(Thunk* thunk) {
+HostCalls::Thunk* HostCalls::Queue(const hal::HostCall& call) {
   MutexLock lock(mutex_);
-  queued_.erase(thunk);
+  Thunk& thunk = FindLocked(call);
+  thunk.pending.fetch_add(1);
+  return &thunk;
 }
 
 HostCalls::Thunk* HostCalls::ForNode(const hal::HostCall& call) {
   MutexLock lock(mutex_);
-  std::unique_ptr<Thunk>& thunk = nodes_[{call.function, call.data}];
-  if (thunk == nullptr) thunk = std::make_unique<Thunk>(*this, call);
-  return thunk.get();
+  Thunk& thunk = FindLocked(call);
+  if (!thunk.of_node) {
+    thunk.of_node = true;
+    thunk.pending.fetch_add(1);
+  }
+  return &thunk;
 }
 
-std::size_t HostCalls::queued() const {
+std::size_t HostCalls::size() const {
   MutexLock lock(mutex_);
-  return queued_.size();
+  return thunks_.size();
 }
 
 }  // namespace keel::vendor

@@ -37,10 +37,11 @@ struct AccessPair {
 
 // One node of a graph, or new parameters for one, with everything resolved to the library's terms.
 struct NodeSpec {
-  hal::Command command;           // what kind, and the plain values
-  void** arguments = nullptr;     // of a kernel: a pointer to each value
-  void* context = nullptr;        // of the device that the graph belongs to
-  bool host_destination = false;  // of a copy: host memory, not a device address
+  const hal::Command* command = nullptr;  // what kind, and the plain values
+  hal::HostCall host_call;                // of a host call: what the library is to call instead
+  void** arguments = nullptr;             // of a kernel: a pointer to each value
+  void* context = nullptr;                // of the device that the graph belongs to
+  bool host_destination = false;          // of a copy: host memory, not a device address
   bool host_source = false;
 };
 
@@ -71,7 +72,6 @@ struct VendorApi {
   Code (*context_release)(int device) = nullptr;
   Code (*current_get)(void** context) = nullptr;
   Code (*current_set)(void* context) = nullptr;
-  Code (*context_synchronize)() = nullptr;
   Code (*priority_range)(int* least, int* greatest) = nullptr;
 
   // --- Memory ----------------------------------------------------------------------------------
@@ -104,8 +104,8 @@ struct VendorApi {
   Code (*disable_peer)(void* context) = nullptr;
 
   // --- Streams and events ------------------------------------------------------------------------
-  // Commands, queries and captures on a stream that was made work whatever is current. (Those on a
-  // default stream never do.)
+  // Calls on a stream that was made, and those on graphs, work whatever is current. (Those on a
+  // default stream never do; nor do copies and fills, which look addresses up.)
   bool streams_know_their_context = false;
   std::uint64_t legacy_stream = 0, per_thread_stream = 0;
   Code (*stream_create)(void** stream, int priority) = nullptr;

@@ -84,14 +84,9 @@ VendorDevice::~VendorDevice() {
   if (!lost_) {
     CurrentScope current(api_, context_);
     CaptureModeScope mode(api_);
-    // The context may live on with another owner, and a host call that is queued would come back
-    // to what is gone.
-    if (host_calls_.queued() > 0) api_.context_synchronize();
-    {
-      MutexLock lock(streams_mutex_);
-      orphans_.clear();
-    }
-    MutexLock lock(marks_mutex_);
+    MutexLock streams_lock(streams_mutex_);
+    for (const Retired& retired : retired_) api_.stream_destroy(retired.stream);
+    MutexLock marks_lock(marks_mutex_);
     for (void* mark : spare_marks_) api_.event_destroy(mark);
   }
   open_->Remove(id_);

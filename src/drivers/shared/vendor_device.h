@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -31,8 +30,8 @@
 
 namespace keel::vendor {
 
-// What the open devices of one library know of each other: who they are, for copies and access
-// between them, and the addresses they share.
+// What the open devices of one library share: who they are, for copies and access between them,
+// their addresses, and the host calls that are on their way.
 class OpenDevices {
  public:
   struct Entry {
@@ -44,9 +43,11 @@ class OpenDevices {
   // kInvalidArgument if it is not one of them.
   Result<Entry> Find(hal::DeviceId id) const KEEL_EXCLUDES(mutex_);
   AddressMap& addresses() { return addresses_; }
+  HostCalls& host_calls() { return host_calls_; }
 
  private:
   AddressMap addresses_;
+  HostCalls host_calls_;
   mutable Mutex mutex_;
   std::map<hal::DeviceId, Entry> devices_ KEEL_GUARDED_BY(mutex_);
 };
@@ -153,7 +154,8 @@ class VendorDevice final : public hal::Device {
   bool IsDefault(hal::StreamHandle stream) const {
     return stream.value == api_.legacy_stream || stream.value == api_.per_thread_stream;
   }
-  // Whether a command on this stream needs the device's context to be current.
+  // Whether a call on this stream needs the device's context to be current. (Copies and fills
+  // always do.)
   bool NeedsCurrent(hal::StreamHandle stream) const {
     return !api_.streams_know_their_context || IsDefault(stream);
   }
@@ -163,12 +165,15 @@ class VendorDevice final : public hal::Device {
   // An event of the device's own that stands for what is queued on the stream now. When the last
   // owner lets go it is kept for the next mark.
   Code Mark(void* stream, std::shared_ptr<void>* mark) KEEL_EXCLUDES(marks_mutex_);
+  // A retired stream with this priority and nothing to do; null if there is none.
+  void* TakeRetired(int priority) KEEL_EXCLUDES(streams_mutex_);
   Result<bool> IsCapturing(hal::StreamHandle stream);
   // Refuses host memory that is not pinned, which a graph cannot copy.
   Status CheckPinned(const hal::Copy& copy) const;
   // Whether any byte of a range of host memory is pinned. Looks at every page.
   bool AnyPinned(const void* pointer, Bytes size) const;
-  Result<NodeSpec> Resolve(const hal::Command& command, std::vector<void*>* arguments);
+  // A command in the library's terms, all but the pointers to a kernel's arguments.
+  Result<NodeSpec> Resolve(const hal::Command& command);
 
   const VendorApi& api_;
   const std::shared_ptr<OpenDevices> open_;
@@ -181,8 +186,6 @@ class VendorDevice final : public hal::Device {
   int least_priority_ = 0;
   int greatest_priority_ = 0;
 
-  HostCalls host_calls_;
-
   std::atomic<bool> lost_{false};
   mutable Mutex fault_mutex_;
   Status fault_ KEEL_GUARDED_BY(fault_mutex_);
@@ -191,9 +194,15 @@ class VendorDevice final : public hal::Device {
   std::vector<void*> spare_marks_ KEEL_GUARDED_BY(marks_mutex_);
 
   Mutex streams_mutex_;
-  std::set<void*> streams_ KEEL_GUARDED_BY(streams_mutex_);  // those that this device made
-  // Marks on streams that were destroyed while they had work.
-  std::vector<std::shared_ptr<void>> orphans_ KEEL_GUARDED_BY(streams_mutex_);
+  // Those that this device made, with their priority.
+  std::map<void*, int> streams_ KEEL_GUARDED_BY(streams_mutex_);
+  // Those that were destroyed, which the library still has: their work is still covered by
+  // Synchronize, which cannot ask a stream that is gone, and the next CreateStream takes one.
+  struct Retired {
+    void* stream = nullptr;
+    int priority = 0;
+  };
+  std::vector<Retired> retired_ KEEL_GUARDED_BY(streams_mutex_);
   struct Begun {
     std::thread::id thread;
     hal::CaptureMode mode = hal::CaptureMode::kGlobal;

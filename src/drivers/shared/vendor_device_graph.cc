@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "drivers/shared/current_scope.h"
+#include "drivers/shared/pointer_list.h"
 #include "drivers/shared/vendor_device.h"
 #include "hal/check_command.h"
 
@@ -99,16 +100,22 @@ Status VendorDevice::DestroyGraph(hal::GraphHandle graph) {
   return Check(Primitive::kDestroyGraph, api_.graph_destroy(Pointer(graph.value)));
 }
 
-Result<NodeSpec> VendorDevice::Resolve(const hal::Command& command, std::vector<void*>* arguments) {
-  NodeSpec spec;
-  spec.command = command;
-  spec.context = context_;
+namespace {
+
+std::span<const hal::KernelArg> ArgumentsOf(const hal::Command& command) {
+  const auto* launch = std::get_if<hal::KernelLaunch>(&command);
+  return launch == nullptr ? std::span<const hal::KernelArg>() : launch->args;
+}
+
+void* AddressOfValue(const hal::KernelArg& argument) { return const_cast<void*>(argument.data()); }
+
+}  // namespace
+
+Result<NodeSpec> VendorDevice::Resolve(const hal::Command& command) {
+  NodeSpec spec{.command = &command, .context = context_};
   if (const auto* launch = std::get_if<hal::KernelLaunch>(&command)) {
     if (!launch->kernel) return InvalidArgument("a null handle is not a kernel");
-    for (const hal::KernelArg& arg : launch->args) {
-      arguments->push_back(const_cast<void*>(arg.data()));
-    }
-    spec.arguments = arguments->data();
+    return spec;
   }
   if (const auto* fill = std::get_if<hal::Fill>(&command)) KEEL_TRY(hal::CheckFill(*fill));
   if (const auto* write = std::get_if<hal::ValueWrite>(&command)) {
@@ -128,7 +135,7 @@ Result<NodeSpec> VendorDevice::Resolve(const hal::Command& command, std::vector<
   }
   if (const auto* call = std::get_if<hal::HostCall>(&command)) {
     if (call->function == nullptr) return InvalidArgument("a host call without a function");
-    spec.command = hal::HostCall{HostCalls::RunAgain, host_calls_.ForNode(*call)};
+    spec.host_call = {HostCalls::RunNode, open_->host_calls().ForNode(*call)};
   }
   if (const auto* child = std::get_if<hal::ChildGraph>(&command);
       child != nullptr && !child->graph) {
@@ -142,15 +149,14 @@ Result<hal::NodeHandle> VendorDevice::AddNode(hal::GraphHandle graph,
                                               const hal::Command& command) {
   KEEL_TRY(Enter(Primitive::kAddNode, capabilities_.graphs));
   if (!graph) return InvalidArgument("a null handle is not a graph");
-  std::vector<void*> arguments;
-  KEEL_ASSIGN(const NodeSpec spec, Resolve(command, &arguments));
-  std::vector<void*> before;
-  before.reserve(dependencies.size());
-  for (const hal::NodeHandle node : dependencies) before.push_back(Pointer(node.value));
-  CurrentScope current(api_, context_);
+  KEEL_ASSIGN(NodeSpec spec, Resolve(command));
+  PointerList arguments(ArgumentsOf(command), AddressOfValue);
+  spec.arguments = arguments.data();
+  PointerList before(dependencies, [](hal::NodeHandle node) { return Pointer(node.value); });
+  CurrentScope current(api_, context_, !api_.streams_know_their_context);
   void* node = nullptr;
-  KEEL_TRY(Check(Primitive::kAddNode,
-                 api_.add_node(&node, Pointer(graph.value), before.data(), before.size(), spec)));
+  KEEL_TRY(Check(Primitive::kAddNode, api_.add_node(&node, Pointer(graph.value), before.data(),
+                                                    dependencies.size(), spec)));
   return hal::NodeHandle{Value(node)};
 }
 
@@ -164,21 +170,23 @@ Result<std::vector<hal::NodeInfo>> VendorDevice::GetNodes(hal::GraphHandle graph
     KEEL_TRY(
         Check(Primitive::kGetNodes, api_.graph_nodes(Pointer(graph.value), nodes.data(), &count)));
   }
-  std::vector<hal::NodeInfo> list;
-  list.reserve(nodes.size());
-  for (void* node : nodes) {
-    hal::NodeInfo info;
-    info.node = {Value(node)};
-    KEEL_TRY(Check(Primitive::kGetNodes, api_.node_kind(node, &info.kind)));
-    std::size_t before_count = 0;
-    KEEL_TRY(Check(Primitive::kGetNodes, api_.node_dependencies(node, nullptr, &before_count)));
-    std::vector<void*> before(before_count);
-    if (before_count > 0) {
+  std::vector<hal::NodeInfo> list(nodes.size());
+  std::vector<void*> before(8);  // most nodes depend on fewer
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    list[i].node = {Value(nodes[i])};
+    KEEL_TRY(Check(Primitive::kGetNodes, api_.node_kind(nodes[i], &list[i].kind)));
+    std::size_t found = before.size();
+    KEEL_TRY(Check(Primitive::kGetNodes, api_.node_dependencies(nodes[i], before.data(), &found)));
+    if (found == before.size()) {  // as many as there was room for: perhaps more
+      KEEL_TRY(Check(Primitive::kGetNodes, api_.node_dependencies(nodes[i], nullptr, &found)));
+      before.resize(found + 1);
       KEEL_TRY(
-          Check(Primitive::kGetNodes, api_.node_dependencies(node, before.data(), &before_count)));
+          Check(Primitive::kGetNodes, api_.node_dependencies(nodes[i], before.data(), &found)));
     }
-    for (void* dependency : before) info.dependencies.push_back({Value(dependency)});
-    list.push_back(std::move(info));
+    list[i].dependencies.reserve(found);
+    for (std::size_t k = 0; k < found; ++k) {
+      list[i].dependencies.push_back({Value(before[k])});
+    }
   }
   return list;
 }
@@ -230,9 +238,10 @@ Status VendorDevice::SetNodeParams(hal::ExecHandle exec, hal::NodeHandle node,
       return InvalidArgument("the node runs another kernel, which parameters cannot change");
     }
   }
-  std::vector<void*> arguments;
-  KEEL_ASSIGN(const NodeSpec spec, Resolve(command, &arguments));
-  CurrentScope current(api_, context_);
+  KEEL_ASSIGN(NodeSpec spec, Resolve(command));
+  PointerList arguments(ArgumentsOf(command), AddressOfValue);
+  spec.arguments = arguments.data();
+  CurrentScope current(api_, context_, !api_.streams_know_their_context);
   return Check(Primitive::kSetNodeParams,
                api_.set_node(Pointer(exec.value), Pointer(node.value), spec));
 }

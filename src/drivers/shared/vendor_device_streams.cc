@@ -1,6 +1,7 @@
 // VendorDevice: streams, events and waiting.
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -22,14 +23,27 @@ Status VendorDevice::CheckStream(hal::StreamHandle stream) const {
 
 Result<hal::StreamHandle> VendorDevice::CreateStream(const hal::StreamOptions& options) {
   KEEL_TRY(Enter(Primitive::kCreateStream));
-  CurrentScope current(api_, context_);
-  void* stream = nullptr;
-  KEEL_TRY(Check(Primitive::kCreateStream,
-                 api_.stream_create(
-                     &stream, std::clamp(options.priority, greatest_priority_, least_priority_))));
+  const int priority = std::clamp(options.priority, greatest_priority_, least_priority_);
+  void* stream = TakeRetired(priority);
+  if (stream == nullptr) {
+    CurrentScope current(api_, context_);
+    KEEL_TRY(Check(Primitive::kCreateStream, api_.stream_create(&stream, priority)));
+  }
   MutexLock lock(streams_mutex_);
-  streams_.insert(stream);
+  streams_.emplace(stream, priority);
   return hal::StreamHandle{Value(stream)};
+}
+
+void* VendorDevice::TakeRetired(int priority) {
+  RelaxedScope relaxed(api_);  // none of them captures
+  MutexLock lock(streams_mutex_);
+  const auto found = std::find_if(retired_.begin(), retired_.end(), [&](const Retired& retired) {
+    return retired.priority == priority && api_.stream_query(retired.stream) == kSuccess;
+  });
+  if (found == retired_.end()) return nullptr;
+  void* const stream = found->stream;
+  retired_.erase(found);
+  return stream;
 }
 
 Status VendorDevice::DestroyStream(hal::StreamHandle stream) {
@@ -37,38 +51,30 @@ Status VendorDevice::DestroyStream(hal::StreamHandle stream) {
   KEEL_TRY(CheckStream(stream));
   if (IsDefault(stream)) return FailedPrecondition("a default stream cannot be destroyed");
   void* const native = Pointer(stream.value);
-  const auto unknown = [&] {
+  MutexLock lock(streams_mutex_);
+  const auto found = streams_.find(native);
+  if (found == streams_.end()) {
     return InvalidArgument(
         fmt::format("{:#x} is not a stream that this device made, or was destroyed", stream.value));
-  };
-  {
-    MutexLock lock(streams_mutex_);
-    if (!streams_.contains(native)) return unknown();
   }
-  KEEL_ASSIGN(const bool capturing, IsCapturing(stream));
-  if (capturing) {
+  int state = 0;
+  if (api_.capture_info != nullptr) {
+    KEEL_TRY(Check(Primitive::kDestroyStream, api_.capture_info(native, &state, nullptr, nullptr)));
+  }
+  if (static_cast<hal::CaptureState>(state) != hal::CaptureState::kNone) {
     return FailedPrecondition("the stream takes part in a capture; end that first");
   }
-  CaptureModeScope mode(api_);
-  // Synchronize covers what the stream still has to do, and cannot ask one that is gone.
-  std::shared_ptr<void> mark;
-  if (api_.stream_query(native) == api_.not_ready) {
-    KEEL_TRY(Check(Primitive::kDestroyStream, Mark(native, &mark)));
+  // Make room: of the streams that have nothing to do a few are enough.
+  constexpr std::size_t kKept = 16;
+  if (retired_.size() >= kKept) {
+    RelaxedScope relaxed(api_);
+    std::erase_if(retired_, [&](const Retired& retired) {
+      return api_.stream_query(retired.stream) == kSuccess &&
+             api_.stream_destroy(retired.stream) == kSuccess;
+    });
   }
-  {
-    MutexLock lock(streams_mutex_);
-    if (streams_.erase(native) == 0) return unknown();
-  }
-  const Code code = api_.stream_destroy(native);
-  MutexLock lock(streams_mutex_);
-  if (code != kSuccess) {
-    streams_.insert(native);
-    return Check(Primitive::kDestroyStream, code);
-  }
-  std::erase_if(orphans_, [&](const std::shared_ptr<void>& orphan) {
-    return api_.event_query(orphan.get()) != api_.not_ready;
-  });
-  if (mark != nullptr) orphans_.push_back(std::move(mark));
+  retired_.push_back({native, found->second});
+  streams_.erase(found);
   return OkStatus();
 }
 
@@ -104,22 +110,52 @@ Result<hal::Completion> VendorDevice::QueryStream(hal::StreamHandle stream) {
 
 // --- Waiting -----------------------------------------------------------------------------------
 
+namespace {
+
+// Sleeps of microseconds that last microseconds: by default the kernel may add fifty.
+class ShortSleeps {
+ public:
+  ShortSleeps() = default;
+  ~ShortSleeps() {
+    if (before_ > 0) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(before_));
+  }
+  ShortSleeps(const ShortSleeps&) = delete;
+  ShortSleeps& operator=(const ShortSleeps&) = delete;
+
+  void For(std::chrono::nanoseconds time) {
+    if (before_ == 0) {
+      before_ = prctl(PR_GET_TIMERSLACK);
+      prctl(PR_SET_TIMERSLACK, 1UL);
+    }
+    std::this_thread::sleep_for(time);
+  }
+
+ private:
+  int before_ = 0;
+};
+
+}  // namespace
+
 template <class Query>
 Status VendorDevice::Await(Primitive primitive, Query query, Deadline deadline) {
-  const auto spin_until = Deadline::Clock::now() + std::chrono::microseconds(20);
-  auto pause = std::chrono::microseconds(5);
-  for (;;) {
-    const Code code = query();
-    if (code != api_.not_ready) return Check(primitive, code);
+  using std::chrono::microseconds;
+  Code code = query();
+  if (code != api_.not_ready) return Check(primitive, code);
+  const auto start = Deadline::Clock::now();
+  ShortSleeps sleeps;
+  for (; code == api_.not_ready; code = query()) {
     if (deadline.Passed()) {
       return DeadlineExceeded(
           fmt::format("{}: not done in time; the work goes on", hal::PrimitiveName(primitive)));
     }
-    // Most waits are short: look again at once for a moment before sleeping costs a wake-up.
-    if (Deadline::Clock::now() < spin_until) continue;
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::microseconds(100));
+    // Most waits are short, and a wake-up costs more than looking again. Longer ones sleep for a
+    // fraction of what they took so far: they end a few percent late, and take no core.
+    const auto waited = Deadline::Clock::now() - start;
+    if (waited < microseconds(50)) continue;
+    sleeps.For(
+        std::clamp<std::chrono::nanoseconds>(waited / 32, microseconds(5), microseconds(1000)));
   }
+  return Check(primitive, code);
 }
 
 Code VendorDevice::Mark(void* stream, std::shared_ptr<void>* mark) {
@@ -161,44 +197,43 @@ Status VendorDevice::SynchronizeStream(hal::StreamHandle stream, Deadline deadli
       Primitive::kSynchronizeStream, [&] { return api_.event_query(mark.get()); }, deadline);
 }
 
+// Never by the library's own wait for a context: it breaks every capture that is open there,
+// whoever's it is.
 Status VendorDevice::Synchronize(Deadline deadline) {
   KEEL_TRY(Enter(Primitive::kSynchronize));
   CurrentScope current(api_, context_);
   CaptureModeScope mode(api_);
-  // First everything that this device knows of: that can be bounded, and burns no core.
   std::vector<std::shared_ptr<void>> marks;
+  const auto mark = [&](void* stream) -> Code {
+    // A stream that captures runs nothing, and asking it would break its capture.
+    int state = 0;
+    Code code = api_.capture_info == nullptr ? kSuccess
+                                             : api_.capture_info(stream, &state, nullptr, nullptr);
+    if (code != kSuccess) return code;
+    if (static_cast<hal::CaptureState>(state) != hal::CaptureState::kNone) return kSuccess;
+    code = api_.stream_query(stream);
+    if (code != api_.not_ready) return code;
+    code = Mark(stream, &marks.emplace_back());
+    return code;
+  };
   const auto mark_all = [&]() -> Code {
     MutexLock lock(streams_mutex_);
-    marks = orphans_;
-    for (void* stream : streams_) {
-      // A stream that captures runs nothing, and asking it would break its capture.
-      int state = 0;
-      Code code = api_.capture_info == nullptr
-                      ? kSuccess
-                      : api_.capture_info(stream, &state, nullptr, nullptr);
-      if (code != kSuccess) return code;
-      if (static_cast<hal::CaptureState>(state) != hal::CaptureState::kNone) continue;
-      code = api_.stream_query(stream);
-      if (code == kSuccess) continue;
-      std::shared_ptr<void> mark;
-      if (code == api_.not_ready) code = Mark(stream, &mark);
-      if (code != kSuccess) return code;
-      marks.push_back(std::move(mark));
+    for (const auto& [stream, priority] : streams_) {
+      if (const Code code = mark(stream); code != kSuccess) return code;
+    }
+    for (const Retired& retired : retired_) {
+      if (const Code code = mark(retired.stream); code != kSuccess) return code;
     }
     return kSuccess;
   };
   KEEL_TRY(Check(Primitive::kSynchronize, mark_all()));
-  for (const std::shared_ptr<void>& mark : marks) {
+  for (const std::shared_ptr<void>& each : marks) {
     KEEL_TRY(
-        Await(Primitive::kSynchronize, [&] { return api_.event_query(mark.get()); }, deadline));
+        Await(Primitive::kSynchronize, [&] { return api_.event_query(each.get()); }, deadline));
   }
-  KEEL_TRY(Await(
+  return Await(
       Primitive::kSynchronize, [&] { return api_.stream_query(Pointer(api_.legacy_stream)); },
-      deadline));
-  // Streams that somebody else made: only the library knows them, and it cannot be told when to
-  // stop waiting.
-  if (!deadline.never()) return OkStatus();
-  return Check(Primitive::kSynchronize, api_.context_synchronize());
+      deadline);
 }
 
 // --- Events ------------------------------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
 
 #include "drivers/shared/current_scope.h"
+#include "drivers/shared/pointer_list.h"
 #include "drivers/shared/vendor_device.h"
 #include "hal/check_command.h"
 
@@ -50,7 +50,7 @@ Status VendorDevice::EnqueueCopy(hal::StreamHandle stream, const hal::Copy& copy
   }
   const std::size_t size = copy.size.count();
   if (size == 0) return OkStatus();
-  CurrentScope current(api_, context_, NeedsCurrent(stream));
+  CurrentScope current(api_, context_);
   void* const on = Pointer(stream.value);
   Code code = kSuccess;
   if (to.on_host() && from.on_host()) {
@@ -72,7 +72,7 @@ Status VendorDevice::EnqueueFill(hal::StreamHandle stream, const hal::Fill& fill
   KEEL_TRY(CheckStream(stream));
   KEEL_TRY(hal::CheckFill(fill));
   if (fill.count == 0) return OkStatus();
-  CurrentScope current(api_, context_, NeedsCurrent(stream));
+  CurrentScope current(api_, context_);
   void* on = Pointer(stream.value);
   const std::uint64_t to = fill.destination.value();
   switch (fill.width) {
@@ -113,12 +113,12 @@ Status VendorDevice::CallHost(hal::StreamHandle stream, const hal::HostCall& cal
   // A capture makes a node of it, which runs with every launch of the graph.
   KEEL_ASSIGN(const bool capturing, IsCapturing(stream));
   if (capturing) {
-    return Check(Primitive::kCallHost, api_.call_host(Pointer(stream.value), HostCalls::RunAgain,
-                                                      host_calls_.ForNode(call)));
+    return Check(Primitive::kCallHost, api_.call_host(Pointer(stream.value), HostCalls::RunNode,
+                                                      open_->host_calls().ForNode(call)));
   }
-  HostCalls::Thunk* const thunk = host_calls_.ForStream(call);
-  const Code code = api_.call_host(Pointer(stream.value), HostCalls::RunOnce, thunk);
-  if (code != kSuccess) host_calls_.Drop(thunk);
+  HostCalls::Thunk* const thunk = open_->host_calls().Queue(call);
+  const Code code = api_.call_host(Pointer(stream.value), HostCalls::RunQueued, thunk);
+  if (code != kSuccess) HostCalls::Drop(thunk);
   return Check(Primitive::kCallHost, code);
 }
 
@@ -179,17 +179,9 @@ Status VendorDevice::LaunchKernel(hal::StreamHandle stream, const hal::KernelLau
   KEEL_TRY(Enter(Primitive::kLaunchKernel, capabilities_.kernels));
   KEEL_TRY(CheckStream(stream));
   if (!launch.kernel) return InvalidArgument("a null handle is not a kernel");
-  constexpr std::size_t kInline = 32;
-  std::array<void*, kInline> few;
-  std::vector<void*> many;
-  void** arguments = few.data();
-  if (launch.args.size() > kInline) {
-    many.resize(launch.args.size());
-    arguments = many.data();
-  }
-  for (std::size_t i = 0; i < launch.args.size(); ++i) {
-    arguments[i] = const_cast<void*>(launch.args[i].data());
-  }
+  PointerList arguments(launch.args, [](const hal::KernelArg& argument) {
+    return const_cast<void*>(argument.data());
+  });
   CurrentScope current(api_, context_, NeedsCurrent(stream));
   const auto& grid = launch.dims.grid;
   const auto& block = launch.dims.block;
@@ -197,7 +189,7 @@ Status VendorDevice::LaunchKernel(hal::StreamHandle stream, const hal::KernelLau
       Primitive::kLaunchKernel,
       api_.launch(Pointer(launch.kernel.value), grid[0], grid[1], grid[2], block[0], block[1],
                   block[2], static_cast<unsigned>(launch.dims.shared_memory.count()),
-                  Pointer(stream.value), arguments, nullptr));
+                  Pointer(stream.value), arguments.data(), nullptr));
 }
 
 }  // namespace keel::vendor

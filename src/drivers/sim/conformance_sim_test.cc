@@ -76,6 +76,7 @@ int Run(int argc, char** argv) {
        .names_arguments = true,
        .checks_fills = true,
        .checks_import_size = true,
+       .loss_stops_running_work = true,
        .reopens_after_loss = true,
        .names_breaking_call = true,
        .unsupported = Unsupported(*config)});

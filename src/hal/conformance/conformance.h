@@ -66,6 +66,7 @@ struct Join {
   bool names_arguments = false;          // every error says which argument is wrong
   bool checks_fills = false;             // a fill of what is not mapped is refused, not a fault
   bool checks_import_size = false;       // ImportMemory knows the size that was exported
+  bool loss_stops_running_work = false;  // a fault ends what runs elsewhere on the device
   bool reopens_after_loss = false;       // closing a lost device and opening it again works
   bool names_breaking_call = false;      // EndCapture of a broken capture says which call broke it
 
