@@ -104,8 +104,8 @@ struct VendorApi {
   Code (*disable_peer)(void* context) = nullptr;
 
   // --- Streams and events ------------------------------------------------------------------------
-  // Calls on a stream that was made, and those on graphs, work whatever is current. (Those on a
-  // default stream never do; nor do copies and fills, which look addresses up.)
+  // Calls on a stream that was made work whatever is current. (Those on a default stream never do;
+  // nor do copies and fills, which look addresses up.)
   bool streams_know_their_context = false;
   std::uint64_t legacy_stream = 0, per_thread_stream = 0;
   Code (*stream_create)(void** stream, int priority) = nullptr;

@@ -153,7 +153,7 @@ Result<hal::NodeHandle> VendorDevice::AddNode(hal::GraphHandle graph,
   PointerList arguments(ArgumentsOf(command), AddressOfValue);
   spec.arguments = arguments.data();
   PointerList before(dependencies, [](hal::NodeHandle node) { return Pointer(node.value); });
-  CurrentScope current(api_, context_, !api_.streams_know_their_context);
+  CurrentScope current(api_, context_);
   void* node = nullptr;
   KEEL_TRY(Check(Primitive::kAddNode, api_.add_node(&node, Pointer(graph.value), before.data(),
                                                     dependencies.size(), spec)));
@@ -241,7 +241,7 @@ Status VendorDevice::SetNodeParams(hal::ExecHandle exec, hal::NodeHandle node,
   KEEL_ASSIGN(NodeSpec spec, Resolve(command));
   PointerList arguments(ArgumentsOf(command), AddressOfValue);
   spec.arguments = arguments.data();
-  CurrentScope current(api_, context_, !api_.streams_know_their_context);
+  CurrentScope current(api_, context_);
   return Check(Primitive::kSetNodeParams,
                api_.set_node(Pointer(exec.value), Pointer(node.value), spec));
 }
