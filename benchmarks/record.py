@@ -2,11 +2,14 @@
 """Runs the benchmark programs and stores every figure with what it was measured on.
 
 Usage: record.py [--bin DIR] [--out FILE] [--quick] [--benchmark_...]
+       record.py --show FILE [--markdown]
 
 Runs every *_bench in DIR (default build-release/bin), showing its own output, and writes one JSON
 object: the machine, the driver and device, the commit, the date, and all figures. FILE defaults to
-benchmarks/results/<machine>-<date>.json. Options that start with --benchmark_ go to the programs;
+benchmarks/results/<machine>-<date>.json, where a machine with a real device is named after that.
+Options that start with --benchmark_ go to the programs;
 with --benchmark_filter and without --out nothing is stored, so that a part never replaces a whole.
+--show prints the tables of a file that was stored.
 """
 
 import argparse
@@ -14,6 +17,7 @@ import datetime
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,6 +29,11 @@ CONTEXT_KEYS = ("num_cpus", "mhz_per_cpu", "cpu_scaling_enabled", "library_build
 FIGURE_DROPS = ("family_index", "per_family_instance_index", "run_name", "threads", "repetitions",
                 "repetition_index")
 WAYS = ("direct", "device", "instrumented", "owner")
+
+
+# What a primitive may cost through Keel: so many times the direct call, or so much more per call.
+BUDGET_RATIO, BUDGET_NS = 1.05, 100
+REFERENCE = ROOT / "benchmarks" / "reference.json"
 
 
 class RecordError(Exception):
@@ -59,6 +68,11 @@ def describe_source():
     return {"commit": commit, "modified": bool(git("status", "--porcelain")) if commit else None}
 
 
+def driver_version():
+    """Of the kernel's module, where it says so."""
+    return first_line("/proc/driver/nvidia/version", r"Kernel Module\D*(\d[\d.]*)", None)
+
+
 def describe_device(bin_dir):
     """The default driver and device, which the benchmarks use, as the command line reports them."""
     program = bin_dir / "keel"
@@ -74,13 +88,17 @@ def describe_device(bin_dir):
     kept = ("name", "architecture", "simulated", "granularity")
     return info["version"], {
         "driver": driver["name"],
+        "driver_version": None if device["simulated"] else driver_version(),
         **{key: device[key] for key in kept},
         "memory_bytes": device["memory"]["total"],
     }
 
 
-def machine_slug(machine):
-    """A short name for files: 'Example(R) CPU X-1 @ 2GHz' on 8 cores: example-x-1-8."""
+def machine_slug(machine, device):
+    """A short name for files: a real device's, or 'Example(R) CPU X-1 @ 2GHz' on 8 cores:
+    example-x-1-8."""
+    if not device["simulated"]:
+        return "-".join(re.findall(r"[a-z0-9.]+", device["name"].lower()))
     name = re.sub(r"\(.*?\)|@.*$|\b(CPU|Processor)\b", " ", machine["cpu"])
     words = re.findall(r"[a-z0-9.]+", name.lower())
     return "-".join(words + [str(machine["cores"])])
@@ -108,21 +126,86 @@ def run_program(program, options):
     }
 
 
-def print_ways(figures):
-    """The operations that were measured in several ways, side by side. CPU time of the caller:
-    unlike the clock, it does not count what else ran on the machine."""
+def compare(figures):
+    """The operations that a driver's benchmark measured in turns, <operation>/<way>/<turn>: medians
+    of the direct call and of the same through Keel, in nanoseconds, and whether that is in budget."""
+    turns, calls = {}, {}
+    for figure in figures:
+        match = re.fullmatch(r"(.+)/(direct|device)/\d+", figure["name"])
+        if match is None or figure.get("error_occurred"):
+            continue
+        operation, way = match.groups()
+        turns.setdefault(operation, {}).setdefault(way, []).append(figure["real_time"])
+        calls[operation] = int(figure.get("calls", 1))
+    reference = json.loads(REFERENCE.read_text(encoding="utf-8"))["ns"]
+    rows = []
+    for operation, ways in turns.items():
+        if len(ways) < 2:
+            continue
+        direct, device = (statistics.median(ways[way]) for way in ("direct", "device"))
+        budget = max(direct * BUDGET_RATIO, direct + BUDGET_NS * calls[operation])
+        rows.append({
+            "operation": operation,
+            "calls": calls[operation],
+            "direct_ns": round(direct, 1),
+            "device_ns": round(device, 1),
+            "within_budget": device <= budget,
+            "reference_ns": reference.get(operation),
+        })
+    return rows
+
+
+def ways_table(figures):
+    """The operations that were measured in several ways. CPU time of the caller: unlike the clock,
+    it does not count what else ran on the machine."""
     rows = {}
     for figure in figures:
         operation, _, way = figure["name"].rpartition("/")
         if way in WAYS and not figure.get("error_occurred"):
             rows.setdefault(operation, {})[way] = figure["cpu_time"]
+    return ("CPU nanoseconds", *WAYS), [
+        (operation, *(f"{times[way]:,.1f}" if way in times else "-" for way in WAYS))
+        for operation, times in rows.items()
+    ]
+
+
+def comparison_table(rows):
+    return ("nanoseconds", "direct", "through Keel", "ratio", "more per call", "reference", ""), [
+        (row["operation"], f"{row['direct_ns']:,.0f}", f"{row['device_ns']:,.0f}",
+         f"{row['device_ns'] / row['direct_ns']:.2f}",
+         f"{(row['device_ns'] - row['direct_ns']) / row['calls']:+,.0f}",
+         f"{row['reference_ns']:,.0f}" if row["reference_ns"] else "-",
+         "" if row["within_budget"] else "over")
+        for row in rows
+    ]
+
+
+def print_table(table, markdown=False):
+    head, rows = table
     if not rows:
         return
-    width = max(len(operation) for operation in rows)
-    print(f"\n{'CPU nanoseconds':<{width}}" + "".join(f"{way:>14}" for way in WAYS))
-    for operation, times in rows.items():
-        cells = (f"{times[way]:>14.1f}" if way in times else f"{'-':>14}" for way in WAYS)
-        print(f"{operation:<{width}}" + "".join(cells))
+    print()
+    if markdown:
+        print("| " + " | ".join(head) + " |")
+        print("| --- |" + " ---: |" * (len(head) - 1))
+        for row in rows:
+            print("| " + " | ".join(row) + " |")
+        return
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    for row in (head, *rows):
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
+        print("  ".join(cells).rstrip())
+
+
+def print_record(record, markdown=False):
+    print_table(ways_table([f for p in record["programs"] for f in p["figures"]]), markdown)
+    rows = record["comparison"]
+    print_table(comparison_table(rows), markdown)
+    if rows:
+        inside = sum(row["within_budget"] for row in rows)
+        print(f"\n{inside} of {len(rows)} operations cost at most {BUDGET_RATIO} times the direct "
+              f"call, or {BUDGET_NS} ns more for each call")
 
 
 def parse(argv):
@@ -136,6 +219,10 @@ def parse(argv):
                         help="default: benchmarks/results/<machine>-<date>.json")
     parser.add_argument("--quick", action="store_true",
                         help="run each for a moment only: to see that it works, not to compare")
+    parser.add_argument("--stored", type=Path, metavar="FILE",
+                        help="write the name of the file that was stored into FILE")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="print a stored file's tables")
+    parser.add_argument("--markdown", action="store_true", help="with --show: as Markdown")
     options, rest = parser.parse_known_args(argv)
     for option in rest:
         if not option.startswith("--benchmark_"):
@@ -145,6 +232,9 @@ def parse(argv):
 
 def main(argv):
     options, passed_on = parse(argv)
+    if options.show is not None:
+        print_record(json.loads(options.show.read_text(encoding="utf-8")), options.markdown)
+        return
     # Before the caller's own, which win.
     if options.quick:
         passed_on.insert(0, "--benchmark_min_time=0.001")
@@ -165,7 +255,10 @@ def main(argv):
         "quick": options.quick,
         "programs": [run_program(program, passed_on) for program in programs],
     }
-    print_ways([figure for program in record["programs"] for figure in program["figures"]])
+    # A driver's program has nothing to say where its device is not there.
+    record["programs"] = [program for program in record["programs"] if program["figures"]]
+    record["comparison"] = compare([f for p in record["programs"] for f in p["figures"]])
+    print_record(record)
 
     out = options.out
     partial = options.quick or any(o.startswith("--benchmark_filter") for o in passed_on)
@@ -173,10 +266,12 @@ def main(argv):
         print("\nnot stored, because it is not a full run; --out FILE stores it")
         return
     if out is None:
-        out = ROOT / "benchmarks" / "results" / f"{machine_slug(machine)}-{now:%Y-%m-%d}.json"
+        out = ROOT / "benchmarks" / "results" / f"{machine_slug(machine, device)}-{now:%Y-%m-%d}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"\nstored in {os.path.relpath(out)}")
+    if options.stored is not None:
+        options.stored.write_text(os.path.relpath(out) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ KEEL_BIN is the folder of the programs.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -46,10 +47,10 @@ class RecordTest(unittest.TestCase):
         # Nothing of where it ran.
         self.assertNotIn(str(Path(BIN).resolve()), text)
         self.assertNotIn("executable", text)
-        self.assertEqual(
-            [p["program"] for p in stored["programs"]],
-            sorted(p.name for p in Path(BIN).glob("*_bench")),
-        )
+        # Those that found their device.
+        programs = [p["program"] for p in stored["programs"]]
+        self.assertIn("hal_bench", programs)
+        self.assertLessEqual(set(programs), {p.name for p in Path(BIN).glob("*_bench")})
         for program in stored["programs"]:
             self.assertTrue(program["figures"], program["program"])
             for figure in program["figures"]:
@@ -67,9 +68,40 @@ class RecordTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn("build them first", result.stderr)
 
+    def test_turns_become_a_comparison(self):
+        def figure(name, ns, calls=1):
+            return {"name": name, "real_time": ns, "cpu_time": ns, "calls": float(calls)}
+
+        rows = record.compare([
+            *(figure(f"QueryEvent/direct/{i}", ns) for i, ns in enumerate((200, 190, 9000))),
+            *(figure(f"QueryEvent/device/{i}", ns) for i, ns in enumerate((290, 310, 301))),
+            *(figure(f"Pair/{way}/0", ns, 2) for way, ns in (("direct", 100), ("device", 299))),
+            *(figure(f"Long/{way}/0", ns) for way, ns in (("direct", 1e6), ("device", 1.04e6))),
+            figure("Half/direct/0", 1),
+            {**figure("Broken/device/0", 1), "error_occurred": True},
+            figure("graph/launch/nodes:100", 1),
+        ])
+        self.assertEqual([row["operation"] for row in rows], ["QueryEvent", "Pair", "Long"])
+        self.assertEqual(rows[0]["direct_ns"], 200)
+        self.assertEqual(rows[0]["device_ns"], 301)
+        self.assertFalse(rows[0]["within_budget"])  # one nanosecond too many
+        self.assertTrue(rows[1]["within_budget"])  # two calls
+        self.assertTrue(rows[2]["within_budget"])
+        self.assertEqual(rows[0]["reference_ns"], 190)
+
+    def test_every_reference_is_of_an_operation(self):
+        sources = "".join(p.read_text(encoding="utf-8")
+                          for p in (record.ROOT / "src" / "drivers").rglob("*_bench.cc"))
+        for name in json.loads(record.REFERENCE.read_text(encoding="utf-8"))["ns"]:
+            plain = re.sub(r" \d+ [KMG]iB(, wait)?$", "", name)
+            self.assertTrue(plain in sources or name in sources, name)
+
     def test_machine_slug(self):
         machine = {"cpu": "Example(R) Fast(TM) CPU X-1234 v2 @ 2.10GHz", "cores": 8}
-        self.assertEqual(record.machine_slug(machine), "example-fast-x-1234-v2-8")
+        self.assertEqual(record.machine_slug(machine, {"simulated": True}),
+                         "example-fast-x-1234-v2-8")
+        self.assertEqual(record.machine_slug(machine, {"simulated": False, "name": "Example G-7"}),
+                         "example-g-7")
 
 
 if __name__ == "__main__":

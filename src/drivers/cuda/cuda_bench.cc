@@ -624,6 +624,21 @@ void Captures() {
         },
         {.calls = static_cast<int>(count) + 3});
   }
+  Operation(
+      "Capture + UpdateExec, 100 kernels",
+      [](Bench& b) {
+        void* graph = nullptr;
+        abi::UpdateResultInfo info;
+        Code code = CaptureDirect(b, kNodes, &graph);
+        code = Both(code, b.raw.exec_update(Pointer(b.exec.value), graph, &info));
+        return Both(code, b.cu.graph_destroy(graph));
+      },
+      [](Bench& b) -> Status {
+        KEEL_ASSIGN(const hal::GraphHandle graph, CaptureDevice(b, kNodes));
+        KEEL_TRY(b.device->UpdateExec(b.exec, graph).status());
+        return b.device->DestroyGraph(graph);
+      },
+      {.calls = static_cast<int>(kNodes) + 4});
   // A stream that captures from the first look at it to the program's end.
   static constexpr auto kOpen = [](Bench& b) {
     static const hal::StreamHandle open = [&] {
