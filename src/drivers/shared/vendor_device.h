@@ -173,7 +173,7 @@ class VendorDevice final : public hal::Device {
   // Whether any byte of a range of host memory is pinned. Looks at every page.
   bool AnyPinned(const void* pointer, Bytes size) const;
   // A command in the library's terms, all but the pointers to a kernel's arguments.
-  Result<NodeSpec> Resolve(const hal::Command& command);
+  Status Resolve(const hal::Command& command, NodeSpec& spec);
 
   const VendorApi& api_;
   const std::shared_ptr<OpenDevices> open_;

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "drivers/shared/current_scope.h"
-#include "drivers/shared/pointer_list.h"
+#include "drivers/shared/short_list.h"
 #include "drivers/shared/vendor_device.h"
 #include "hal/check_command.h"
 
@@ -111,11 +111,12 @@ void* AddressOfValue(const hal::KernelArg& argument) { return const_cast<void*>(
 
 }  // namespace
 
-Result<NodeSpec> VendorDevice::Resolve(const hal::Command& command) {
-  NodeSpec spec{.command = &command, .context = context_};
+Status VendorDevice::Resolve(const hal::Command& command, NodeSpec& spec) {
+  spec.command = &command;
+  spec.context = context_;
   if (const auto* launch = std::get_if<hal::KernelLaunch>(&command)) {
     if (!launch->kernel) return InvalidArgument("a null handle is not a kernel");
-    return spec;
+    return OkStatus();
   }
   if (const auto* fill = std::get_if<hal::Fill>(&command)) KEEL_TRY(hal::CheckFill(*fill));
   if (const auto* write = std::get_if<hal::ValueWrite>(&command)) {
@@ -141,7 +142,7 @@ Result<NodeSpec> VendorDevice::Resolve(const hal::Command& command) {
       child != nullptr && !child->graph) {
     return InvalidArgument("a null handle is not a graph");
   }
-  return spec;
+  return OkStatus();
 }
 
 Result<hal::NodeHandle> VendorDevice::AddNode(hal::GraphHandle graph,
@@ -149,7 +150,8 @@ Result<hal::NodeHandle> VendorDevice::AddNode(hal::GraphHandle graph,
                                               const hal::Command& command) {
   KEEL_TRY(Enter(Primitive::kAddNode, capabilities_.graphs));
   if (!graph) return InvalidArgument("a null handle is not a graph");
-  KEEL_ASSIGN(NodeSpec spec, Resolve(command));
+  NodeSpec spec;
+  KEEL_TRY(Resolve(command, spec));
   PointerList arguments(ArgumentsOf(command), AddressOfValue);
   spec.arguments = arguments.data();
   PointerList before(dependencies, [](hal::NodeHandle node) { return Pointer(node.value); });
@@ -238,7 +240,8 @@ Status VendorDevice::SetNodeParams(hal::ExecHandle exec, hal::NodeHandle node,
       return InvalidArgument("the node runs another kernel, which parameters cannot change");
     }
   }
-  KEEL_ASSIGN(NodeSpec spec, Resolve(command));
+  NodeSpec spec;
+  KEEL_TRY(Resolve(command, spec));
   PointerList arguments(ArgumentsOf(command), AddressOfValue);
   spec.arguments = arguments.data();
   CurrentScope current(api_, context_);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "drivers/shared/current_scope.h"
+#include "drivers/shared/short_list.h"
 #include "drivers/shared/vendor_device.h"
 
 namespace keel::vendor {
@@ -161,34 +162,39 @@ Status VendorDevice::SetAccess(DeviceAddress address, Bytes size,
                                std::span<const hal::AccessGrant> grants) {
   KEEL_TRY(Enter(Primitive::kSetAccess, capabilities_.virtual_memory));
   KEEL_TRY(open_->addresses().CheckWhole(address, size));
-  std::vector<AccessPair> pairs;
-  pairs.reserve(grants.size());
   for (const hal::AccessGrant& grant : grants) {
     if (grant.access == hal::Access::kWrite) {
       return InvalidArgument("access is none, read, or read and write; never write alone");
     }
+    if (grant.device == id_) continue;
     KEEL_ASSIGN(const OpenDevices::Entry other, open_->Find(grant.device));
-    if (grant.device != id_ && grant.access != hal::Access::kNone) {
-      int can = 0;
-      KEEL_TRY(Check(Primitive::kSetAccess, api_.can_access_peer(&can, other.device, device_)));
-      if (can == 0) {
-        return FailedPrecondition(
-            fmt::format("device {} cannot be given access to memory of device {}; ask "
-                        "CanAccessPeer first",
-                        other.device, device_));
-      }
+    if (grant.access == hal::Access::kNone) continue;
+    int can = 0;
+    KEEL_TRY(Check(Primitive::kSetAccess, api_.can_access_peer(&can, other.device, device_)));
+    if (can == 0) {
+      return FailedPrecondition(
+          fmt::format("device {} cannot be given access to memory of device {}; ask "
+                      "CanAccessPeer first",
+                      other.device, device_));
     }
-    pairs.push_back({other.device, grant.access});
   }
+  ShortList<AccessPair> pairs(grants, [&](const hal::AccessGrant& grant) {
+    const int number = grant.device == id_ ? device_ : open_->Find(grant.device)->device;
+    return AccessPair{number, grant.access};
+  });
   return Check(Primitive::kSetAccess,
                api_.set_access(address.value(), size.count(), pairs.data(), pairs.size()));
 }
 
 Result<hal::Access> VendorDevice::GetAccess(DeviceAddress address, hal::DeviceId device) {
   KEEL_TRY(Enter(Primitive::kGetAccess, capabilities_.virtual_memory));
-  KEEL_ASSIGN(const OpenDevices::Entry other, open_->Find(device));
+  int number = device_;
+  if (device != id_) {
+    KEEL_ASSIGN(const OpenDevices::Entry other, open_->Find(device));
+    number = other.device;
+  }
   hal::Access access = hal::Access::kNone;
-  KEEL_TRY(Check(Primitive::kGetAccess, api_.get_access(&access, address.value(), other.device)));
+  KEEL_TRY(Check(Primitive::kGetAccess, api_.get_access(&access, address.value(), number)));
   return access;
 }
 

@@ -151,7 +151,7 @@ Status VendorDevice::Await(Primitive primitive, Query query, Deadline deadline) 
     // Most waits are short, and a wake-up costs more than looking again. Longer ones sleep for a
     // fraction of what they took so far: they end a few percent late, and take no core.
     const auto waited = Deadline::Clock::now() - start;
-    if (waited < microseconds(50)) continue;
+    if (waited < microseconds(200)) continue;
     sleeps.For(
         std::clamp<std::chrono::nanoseconds>(waited / 32, microseconds(5), microseconds(1000)));
   }

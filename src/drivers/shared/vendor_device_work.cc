@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "drivers/shared/current_scope.h"
-#include "drivers/shared/pointer_list.h"
+#include "drivers/shared/short_list.h"
 #include "drivers/shared/vendor_device.h"
 #include "hal/check_command.h"
 
