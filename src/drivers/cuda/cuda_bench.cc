@@ -738,9 +738,9 @@ void Graphs() {
         return b.device->DestroyGraph(graph);
       },
       {.calls = 102});
-  Operation(
-      "GetNodes, 100 kernels", ListDirect, [](Bench& b) { return b.device->GetNodes(b.graph); },
-      {.calls = 2 + 3 * static_cast<int>(kNodes)});
+  Operation("GetNodes, 100 kernels", ListDirect,
+            [](Bench& b) { return b.device->GetNodes(b.graph); },
+            {.calls = 2 + 3 * static_cast<int>(kNodes)});
   Operation(
       "Instantiate + DestroyExec, 100 kernels",
       [](Bench& b) {
