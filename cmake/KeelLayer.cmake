@@ -23,6 +23,14 @@ function(keel_layer)
   endif()
 endfunction()
 
+# keel_test_code(<target>): the target is code of tests. It is compiled without optimisation but in a
+# release: under a sanitizer that takes a third of the time, and how fast a test is does not matter.
+function(keel_test_code target)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+endfunction()
+
 # keel_test(NAME <program> SOURCES <file>... LIBS <target>... [LABEL <label>])
 #
 # One GoogleTest program. Its tests appear in ctest as <label>.<Suite>.<Test>. Link keel_internal to
@@ -36,6 +44,7 @@ function(keel_test)
     set(arg_LABEL ${arg_NAME})
   endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
+  keel_test_code(${arg_NAME})
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
   target_link_libraries(${arg_NAME} PRIVATE ${arg_LIBS} GTest::gtest_main GTest::gmock)
   gtest_discover_tests(${arg_NAME}
