@@ -87,6 +87,14 @@ class LayersTest(TreeTest):
             "src/drivers/other/o.cc:1", "src/drivers/shared/u.cc:1", "src/drivers/sim/s.cc:1"
         )
 
+    def test_stand_ins_run_on_the_simulated_device(self):
+        self.write("src/drivers/standin/core.cc", '#include "keel/drivers/sim.h"\n')
+        self.write("src/drivers/other/other_standin.cc", '#include "drivers/standin/core.h"\n')
+        self.assert_passes()
+        self.write("src/drivers/other/o.cc", '#include "drivers/standin/core.h"\n')
+        self.write("src/drivers/standin/inside.cc", '#include "drivers/sim/s.h"\n')
+        self.assert_fails_at("src/drivers/other/o.cc:1", "src/drivers/standin/inside.cc:1")
+
     def test_tests_may_use_drivers_and_the_suite(self):
         text = '#include "keel/drivers/sim.h"\n#include "hal/conformance/suite.h"\n'
         self.write("src/hal/b_test.cc", text)

@@ -27,6 +27,10 @@ LAYERS = [
 OUTER = ["tools", "python", "integrations"]
 # Only tests, and the layer itself, may include these.
 TEST_ONLY = {"hal/conformance"}
+# Stand-ins for vendors' libraries, which only tests load: the core runs on the simulated device, and
+# a vendor's stand-in (drivers/<vendor>/<vendor>_standin*) on the core.
+STANDIN = "drivers/standin"
+STANDIN_RUNS_ON = "drivers/sim"
 # Installed headers directly in include/keel/. The umbrella may include every installed header.
 TOP_HEADERS = {"c.h": "capi", "keel.h": "umbrella"}
 
@@ -72,10 +76,14 @@ def layer_of_include(target):
 
 
 def is_test(path):
-    return re.search(r"_test\.(cc|h)$", path.name) is not None
+    return re.search(r"_test\.(cc|h|inc)$", path.name) is not None
 
 
-def complaint(own, own_is_public, test, delimiter, target):
+def is_standin(path):
+    return re.search(r"_standin\w*\.(cc|h|inc)$", path.name) is not None
+
+
+def complaint(own, own_is_public, test, delimiter, target, standin=False):
     """What is wrong with a file of layer `own` including `target`, or None."""
     if own not in OUTER and delimiter == '"' and ("/" not in target or target.startswith(".")):
         return f'write the path from src/ or include/, not relative to the file: "{target}"'
@@ -96,6 +104,10 @@ def complaint(own, own_is_public, test, delimiter, target):
         return None
     if own.startswith("drivers/") and layer.startswith("drivers"):
         if layer == "drivers/shared":
+            return None
+        if layer == STANDIN and standin:
+            return None
+        if own == STANDIN and layer == STANDIN_RUNS_ON and public:
             return None
         return f"a driver may not include another ({layer}); share through drivers/shared"
     if rank(layer) > rank(own) or (rank(layer) == rank(own) and own != "drivers"):
@@ -133,7 +145,9 @@ def check_includes(root):
             match = INCLUDE.match(line)
             if not match:
                 continue
-            wrong = complaint(layer, public, is_test(path), match[1], match[2])
+            wrong = complaint(
+                layer, public, is_test(path), match[1], match[2], is_standin(path)
+            )
             if wrong:
                 yield f"{where}:{number}: {wrong}"
 

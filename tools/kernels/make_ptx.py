@@ -18,7 +18,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DRIVERS = ROOT / "src" / "drivers"
-SOURCES = [DRIVERS / "cuda" / "standard_kernels.cu", DRIVERS / "shared" / "standard_kernels_body.h"]
+SOURCES = [
+    DRIVERS / "cuda" / "standard_kernels.cu",
+    DRIVERS / "shared" / "standard_kernels_body.h",
+    DRIVERS / "shared" / "standard_kernels_entries.h",
+]
 RESULT = DRIVERS / "cuda" / "standard_kernels_ptx.h"
 COMPILER = "clang++-19"
 FLAGS = [

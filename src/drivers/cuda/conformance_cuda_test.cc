@@ -1,5 +1,6 @@
-// The CUDA driver in the conformance suite, on the machine's own devices. Where there are none the
-// program says why and ends with 77, which ctest takes for "skipped".
+// The CUDA driver in the conformance suite, on the machine's own devices or on those of a stand-in
+// (KEEL_CUDA_LIBRARY). Where there are none the program says why and ends with 77, which ctest takes
+// for "skipped".
 
 #include <algorithm>
 #include <cstdio>
@@ -47,6 +48,7 @@ int Run(int argc, char** argv) {
                                        .devices = static_cast<int>(devices->size()),
                                        .open = keel::hal::conformance::OpenFrom(**driver),
                                        .expect = expect,
+                                       .checks_fills = true,
                                        .unsupported = unsupported});
 }
 

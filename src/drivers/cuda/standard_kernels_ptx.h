@@ -1,5 +1,5 @@
 // Made by tools/kernels/make_ptx.py; change its sources instead.
-// From cc14758534c9a5872ea7704bdf95928cb807e043499dfeac494b3a2e3f04e58e
+// From 69c4ced393a122c76760bdbb4431a000a5468d458541d65f5434413732d8adbc
 #pragma once
 
 #include <string_view>

@@ -12,8 +12,13 @@ namespace keel::vendor {
 
 class Library {
  public:
-  // The first of `names` that can be opened; kUnavailable says why none could.
+  // The first of `names` that can be opened; kUnavailable says why none could. `what` is the
+  // vendor's name for it in capitals. If the environment variable KEEL_<what>_LIBRARY is set, that
+  // file is the only one that is tried.
   static Result<Library> Open(std::string_view what, const std::vector<std::string>& names);
+
+  // Comes before every name that Find looks for.
+  void set_prefix(std::string_view prefix) { prefix_ = prefix; }
 
   // Gives *target the first of `names` that the library has. A missing one is remembered when it
   // is required, and *target stays null.
@@ -32,6 +37,7 @@ class Library {
 
   void* handle_;
   std::string name_;
+  std::string prefix_;
   std::vector<std::string> missing_;
 };
 

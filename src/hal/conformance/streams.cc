@@ -217,9 +217,10 @@ KEEL_CONFORMANCE_CASE(Streams, TheLegacyDefaultIsSharedByThreads, .blocks = true
 KEEL_CONFORMANCE_CASE(Streams, ThePerThreadDefaultIsTheThreadsOwn, .blocks = true) {
   Device& device = context.device();
   ASSERT_VALUE(const StreamHandle mine, device.GetDefaultStream(DefaultStream::kPerThread));
+  // Freed when nothing is blocked any more: a plain free may wait for the device.
+  ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
   ASSERT_VALUE(Blocker blocker, context.Block(mine));
   std::thread([&] {
-    ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
     ASSERT_VALUE(const StreamHandle other, device.GetDefaultStream(DefaultStream::kPerThread));
     ASSERT_OK(device.EnqueueFill(
         other, {.destination = memory.address(), .value = 6, .width = 4, .count = 1024}));

@@ -1,0 +1,39 @@
+// The standard kernels for HIP. A code object is for one architecture, so that none is part of Keel;
+// whoever wants the demo, the benchmarks or the conformance suite on a device compiles this file,
+//   hipcc --genco --offload-arch=gfx942 -o keel_kernels.co src/drivers/hip/standard_kernels.hip
+// and names the result in KEEL_HIP_KERNELS. It needs no header of HIP.
+
+#define KEEL_KERNEL_FUNCTION __attribute__((device)) inline
+#include "../shared/standard_kernels_body.h"
+
+namespace {
+
+using keel::kernels::U64;
+using keel::kernels::U8;
+
+struct Machine {
+  static __attribute__((device)) void Add(U64* to, U64 value) {
+    __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
+  }
+  // The host writes too: what it wrote must not come from a cache.
+  static __attribute__((device)) U64 Load(const U64* from) {
+    return __hip_atomic_load(from, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+  }
+  // A counter of 100 MHz, whatever the clock of the device does.
+  static __attribute__((device)) U64 NowMicros() { return __builtin_readsteadycounter() / 100; }
+  static __attribute__((device)) void Pause() { __builtin_amdgcn_s_sleep(8); }
+  __attribute__((device)) U8* Write(U64 address, U64) { return reinterpret_cast<U8*>(address); }
+  __attribute__((device)) const U8* Read(U64 address, U64) {
+    return reinterpret_cast<const U8*>(address);
+  }
+};
+
+__attribute__((device)) keel::kernels::Worker This() {
+  const U64 block = __builtin_amdgcn_workgroup_id_x();
+  const U64 threads = __builtin_amdgcn_workgroup_size_x();
+  return {block * threads + __builtin_amdgcn_workitem_id_x(), __builtin_amdgcn_grid_size_x()};
+}
+
+}  // namespace
+
+#include "../shared/standard_kernels_entries.h"

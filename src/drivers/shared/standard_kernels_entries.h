@@ -1,0 +1,38 @@
+// The standard kernels as a device's compiler sees them: entry points over standard_kernels_body.h.
+// The including file defines Machine and This(), which says which worker the calling thread is.
+#pragma once
+
+#define KEEL_GLOBAL extern "C" __attribute__((global))
+
+using keel::kernels::U32;
+using keel::kernels::U64;
+using keel::kernels::U8;
+
+KEEL_GLOBAL void keel_fill(U32* out, U32 value, U64 n) {
+  keel::kernels::Fill(This(), out, value, n);
+}
+
+KEEL_GLOBAL void keel_add(const float* a, const float* b, float* c, U64 n) {
+  keel::kernels::Add(This(), a, b, c, n);
+}
+
+KEEL_GLOBAL void keel_axpy(const float* x, float* y, float a, U64 n) {
+  keel::kernels::Axpy(This(), x, y, a, n);
+}
+
+KEEL_GLOBAL void keel_reduce(const U32* x, U64* total, U64 n) {
+  keel::kernels::Reduce<Machine>(This(), x, total, n);
+}
+
+KEEL_GLOBAL void keel_compare(const U8* a, const U8* b, U64* differing, U64 n) {
+  keel::kernels::Compare<Machine>(This(), a, b, differing, n);
+}
+
+KEEL_GLOBAL void keel_spin(U64* flag, U64 value, U64 limit_us) {
+  keel::kernels::Spin<Machine>(flag, value, limit_us);
+}
+
+KEEL_GLOBAL void keel_copy_table(const U64* table, U64 rows) {
+  Machine machine;
+  keel::kernels::CopyTable(This(), machine, table, rows);
+}

@@ -1,0 +1,209 @@
+// Modules, and the kernels that the stand-in can run: the standard ones, with pointers that are
+// plain values, as they are to a real device.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "drivers/shared/standard_kernels_body.h"
+#include "drivers/standin/process.h"
+#include "keel/hal/standard_kernels.h"
+
+namespace keel::standin {
+namespace {
+
+using kernels::U32;
+using kernels::U64;
+using kernels::U8;
+using P = sim::KernelParameter;
+
+// The whole grid is one worker.
+constexpr kernels::Worker kAlone{0, 1};
+
+class Machine {
+ public:
+  explicit Machine(sim::KernelContext& context) : context_(context) {}
+
+  static void Add(U64* to, U64 value) { std::atomic_ref(*to).fetch_add(value); }
+  static U64 Load(const U64* from) {
+    return std::atomic_ref(*const_cast<U64*>(from)).load(std::memory_order_acquire);
+  }
+  static U64 NowMicros() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<U64>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+  }
+  static void Pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+
+  U8* Write(U64 address, U64 size) { return At(address, size, hal::Access::kWrite); }
+  const U8* Read(U64 address, U64 size) { return At(address, size, hal::Access::kRead); }
+
+  // Argument i is the address of `count` elements; null where the device may not do that.
+  template <class T>
+  T* Argument(std::size_t i, U64 count, hal::Access access) {
+    U64 size = 0;
+    // More than there are addresses is not mapped either.
+    if (__builtin_mul_overflow(count, sizeof(T), &size)) size = ~U64{0};
+    return reinterpret_cast<T*>(At(context_.Value<U64>(i), size, access));
+  }
+
+ private:
+  U8* At(U64 address, U64 size, hal::Access access) {
+    return reinterpret_cast<U8*>(context_.Translate(DeviceAddress(address), Bytes(size), access));
+  }
+
+  sim::KernelContext& context_;
+};
+
+void Fill(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto n = context.Value<U64>(2);
+  if (n == 0) return;
+  U32* const out = machine.Argument<U32>(0, n, hal::Access::kWrite);
+  if (out != nullptr) kernels::Fill(kAlone, out, context.Value<U32>(1), n);
+}
+
+void Add(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto n = context.Value<U64>(3);
+  if (n == 0) return;
+  const float* const a = machine.Argument<float>(0, n, hal::Access::kRead);
+  const float* const b = machine.Argument<float>(1, n, hal::Access::kRead);
+  float* const c = machine.Argument<float>(2, n, hal::Access::kWrite);
+  if (a != nullptr && b != nullptr && c != nullptr) kernels::Add(kAlone, a, b, c, n);
+}
+
+void Axpy(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto n = context.Value<U64>(3);
+  if (n == 0) return;
+  const float* const x = machine.Argument<float>(0, n, hal::Access::kRead);
+  float* const y = machine.Argument<float>(1, n, hal::Access::kReadWrite);
+  if (x != nullptr && y != nullptr) kernels::Axpy(kAlone, x, y, context.Value<float>(2), n);
+}
+
+void Reduce(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto n = context.Value<U64>(2);
+  if (n == 0) return;
+  const U32* const x = machine.Argument<U32>(0, n, hal::Access::kRead);
+  U64* const total = machine.Argument<U64>(1, 1, hal::Access::kReadWrite);
+  if (x != nullptr && total != nullptr) kernels::Reduce<Machine>(kAlone, x, total, n);
+}
+
+void Compare(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto n = context.Value<U64>(3);
+  if (n == 0) return;
+  const U8* const a = machine.Argument<U8>(0, n, hal::Access::kRead);
+  const U8* const b = machine.Argument<U8>(1, n, hal::Access::kRead);
+  U64* const differing = machine.Argument<U64>(2, 1, hal::Access::kReadWrite);
+  if (a != nullptr && b != nullptr && differing != nullptr) {
+    kernels::Compare<Machine>(kAlone, a, b, differing, n);
+  }
+}
+
+void Spin(sim::KernelContext& context) {
+  Machine machine(context);
+  const U64* const flag = machine.Argument<U64>(0, 1, hal::Access::kRead);
+  if (flag == nullptr) return;
+  kernels::Spin<Machine>(flag, context.Value<U64>(1), context.Value<U64>(2));
+}
+
+void CopyTable(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto rows = context.Value<U64>(1);
+  if (rows == 0) return;
+  const auto* const table = machine.Argument<std::array<U64, 3>>(0, rows, hal::Access::kRead);
+  if (table != nullptr) kernels::CopyTable(kAlone, machine, table->data(), rows);
+}
+
+constexpr P kWord = P::Value<U64>();
+constexpr P kHalf = P::Value<U32>();
+constexpr P kFillParameters[] = {kWord, kHalf, kWord};
+constexpr P kAddParameters[] = {kWord, kWord, kWord, kWord};
+constexpr P kAxpyParameters[] = {kWord, kWord, kHalf, kWord};
+constexpr P kThreeWords[] = {kWord, kWord, kWord};
+constexpr P kCompareParameters[] = {kWord, kWord, kWord, kWord};
+constexpr P kCopyTableParameters[] = {kWord, kWord};
+
+constexpr sim::KernelDefinition kDefinitions[] = {
+    {hal::kernels::kFill, Fill, kFillParameters},
+    {hal::kernels::kAdd, Add, kAddParameters},
+    {hal::kernels::kAxpy, Axpy, kAxpyParameters},
+    {hal::kernels::kReduce, Reduce, kThreeWords},
+    {hal::kernels::kCompare, Compare, kCompareParameters},
+    {hal::kernels::kSpin, Spin, kThreeWords},
+    {hal::kernels::kCopyTable, CopyTable, kCopyTableParameters},
+};
+
+}  // namespace
+
+Status RegisterStandinKernels() { return sim::RegisterKernels(kKernelSet, kDefinitions); }
+
+bool HasBody(const KernelEntry& entry) {
+  const auto* definition =
+      std::find_if(std::begin(kDefinitions), std::end(kDefinitions),
+                   [&](const sim::KernelDefinition& one) { return one.name == entry.name; });
+  return definition != std::end(kDefinitions) &&
+         std::equal(definition->parameters.begin(), definition->parameters.end(),
+                    entry.parameter_sizes.begin(), entry.parameter_sizes.end(),
+                    [](const P& parameter, std::uint32_t size) { return parameter.size == size; });
+}
+
+Cause LoadModule(void** module, std::span<const KernelEntry> kernels) {
+  Process& process = Process::Get();
+  Context* context = nullptr;
+  std::shared_ptr<hal::Device> device;
+  if (const Cause cause = process.Current(&context, &device); cause != Cause::kOk) return cause;
+  const auto loaded = device->LoadModule(hal::ModuleSource::Registered(std::string(kKernelSet)));
+  if (!loaded.ok()) return Process::Judge(*context, loaded.status(), Cause::kIllegalState);
+  auto object = std::make_shared<ModuleObject>();
+  object->context = context;
+  object->handle = *loaded;
+  for (const KernelEntry& entry : kernels) {
+    auto kernel = std::make_shared<KernelObject>();
+    kernel->context = context;
+    kernel->name = entry.name;
+    kernel->sizes = entry.parameter_sizes;
+    if (HasBody(entry)) {
+      const auto found = device->FindKernel(*loaded, entry.name);
+      if (!found.ok()) return Process::Judge(*context, found.status(), Cause::kIllegalState);
+      kernel->handle = *found;
+    }
+    object->kernels[entry.name] = process.Insert(process.kernels, std::move(kernel));
+  }
+  *module = process.Insert(process.modules, std::move(object));
+  return Cause::kOk;
+}
+
+Cause UnloadModule(void* module) {
+  Process& process = Process::Get();
+  std::shared_ptr<ModuleObject> object;
+  std::shared_ptr<hal::Device> device;
+  Cause cause = process.Find(process.modules, module, &object);
+  if (cause == Cause::kOk) cause = process.Open(*object->context, &device);
+  if (cause == Cause::kOk) {
+    cause = Process::Judge(*object->context, device->UnloadModule(object->handle),
+                           Cause::kIllegalState);
+  }
+  if (cause != Cause::kOk) return cause;
+  for (const auto& [name, kernel] : object->kernels) process.Erase(process.kernels, kernel);
+  process.Erase(process.modules, module);
+  return cause;
+}
+
+Cause FindKernel(void** kernel, void* module, std::string_view name) {
+  Process& process = Process::Get();
+  std::shared_ptr<ModuleObject> object;
+  const Cause cause = process.Find(process.modules, module, &object);
+  if (cause != Cause::kOk) return cause;
+  const auto found = object->kernels.find(name);
+  if (found == object->kernels.end()) return Cause::kNotFound;
+  *kernel = found->second;
+  return Cause::kOk;
+}
+
+}  // namespace keel::standin
