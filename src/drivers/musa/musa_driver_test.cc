@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -55,8 +57,21 @@ TEST(MusaDriverTest, WhatAnOldLibraryLacksIsNoCapability) {
   EXPECT_TRUE(can.host_calls);
   EXPECT_EQ(device->CreateMemory(Bytes(1u << 21), {}).status().code(), StatusCode::kUnimplemented);
   EXPECT_EQ(device->CreateGraph().status().code(), StatusCode::kUnimplemented);
+  // What is left works: streams, copies and waits do not need graphs.
   const auto memory = device->AllocatePlain(Bytes(4096));
+  const auto stream = device->CreateStream({});
   ASSERT_TRUE(memory.ok()) << memory.status().ToString();
+  ASSERT_TRUE(stream.ok()) << stream.status().ToString();
+  std::uint32_t word = 0x600D;
+  const hal::Location there = hal::Location::On(device->id(), *memory);
+  const hal::Location here = hal::Location::Host(&word);
+  EXPECT_TRUE(device->EnqueueCopy(*stream, {there, here, Bytes(4)}).ok());
+  EXPECT_TRUE(device->Synchronize(Deadline::After(std::chrono::seconds(10))).ok());
+  word = 0;
+  EXPECT_TRUE(device->EnqueueCopy(*stream, {here, there, Bytes(4)}).ok());
+  EXPECT_TRUE(device->SynchronizeStream(*stream, Deadline::Never()).ok());
+  EXPECT_EQ(word, 0x600Du);
+  EXPECT_TRUE(device->DestroyStream(*stream).ok());
   EXPECT_TRUE(device->FreePlain(*memory).ok());
 }
 

@@ -167,6 +167,8 @@ class VendorDevice final : public hal::Device {
   Code Mark(void* stream, std::shared_ptr<void>* mark) KEEL_EXCLUDES(marks_mutex_);
   // A retired stream with this priority and nothing to do; null if there is none.
   void* TakeRetired(int priority) KEEL_EXCLUDES(streams_mutex_);
+  // Of a stream that is not the legacy default one. Where there are no graphs nothing captures.
+  Code LookAtCapture(void* stream, hal::CaptureState* state);
   Result<bool> IsCapturing(hal::StreamHandle stream);
   // Refuses host memory that is not pinned, which a graph cannot copy.
   Status CheckPinned(const hal::Copy& copy) const;

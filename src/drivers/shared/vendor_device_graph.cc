@@ -14,8 +14,21 @@ namespace keel::vendor {
 using hal::Primitive;
 
 Result<bool> VendorDevice::IsCapturing(hal::StreamHandle stream) {
-  KEEL_ASSIGN(const hal::CaptureState state, GetCaptureState(stream));
+  // It never captures, and asking is itself forbidden while another stream does.
+  if (stream.value == api_.legacy_stream) return false;
+  CurrentScope current(api_, context_, NeedsCurrent(stream));
+  hal::CaptureState state{};
+  KEEL_TRY(Check(Primitive::kGetCaptureState, LookAtCapture(Pointer(stream.value), &state)));
   return state != hal::CaptureState::kNone;
+}
+
+Code VendorDevice::LookAtCapture(void* stream, hal::CaptureState* state) {
+  *state = hal::CaptureState::kNone;
+  if (!capabilities_.graphs) return kSuccess;
+  int number = 0;
+  const Code code = api_.capture_info(stream, &number, nullptr, nullptr);
+  *state = static_cast<hal::CaptureState>(number);
+  return code;
 }
 
 Status VendorDevice::BeginCapture(hal::StreamHandle stream, hal::CaptureMode mode) {
@@ -64,10 +77,9 @@ Result<hal::CaptureState> VendorDevice::GetCaptureState(hal::StreamHandle stream
   // It never captures, and asking is itself forbidden while another stream does.
   if (stream.value == api_.legacy_stream) return hal::CaptureState::kNone;
   CurrentScope current(api_, context_, NeedsCurrent(stream));
-  int state = 0;
-  KEEL_TRY(Check(Primitive::kGetCaptureState,
-                 api_.capture_info(Pointer(stream.value), &state, nullptr, nullptr)));
-  return static_cast<hal::CaptureState>(state);
+  hal::CaptureState state{};
+  KEEL_TRY(Check(Primitive::kGetCaptureState, LookAtCapture(Pointer(stream.value), &state)));
+  return state;
 }
 
 Result<std::vector<hal::NodeHandle>> VendorDevice::GetCaptureFrontier(hal::StreamHandle stream) {

@@ -57,11 +57,9 @@ Status VendorDevice::DestroyStream(hal::StreamHandle stream) {
     return InvalidArgument(
         fmt::format("{:#x} is not a stream that this device made, or was destroyed", stream.value));
   }
-  int state = 0;
-  if (api_.capture_info != nullptr) {
-    KEEL_TRY(Check(Primitive::kDestroyStream, api_.capture_info(native, &state, nullptr, nullptr)));
-  }
-  if (static_cast<hal::CaptureState>(state) != hal::CaptureState::kNone) {
+  hal::CaptureState state{};
+  KEEL_TRY(Check(Primitive::kDestroyStream, LookAtCapture(native, &state)));
+  if (state != hal::CaptureState::kNone) {
     return FailedPrecondition("the stream takes part in a capture; end that first");
   }
   // Make room: of the streams that have nothing to do a few are enough.
@@ -206,11 +204,9 @@ Status VendorDevice::Synchronize(Deadline deadline) {
   std::vector<std::shared_ptr<void>> marks;
   const auto mark = [&](void* stream) -> Code {
     // A stream that captures runs nothing, and asking it would break its capture.
-    int state = 0;
-    Code code = api_.capture_info == nullptr ? kSuccess
-                                             : api_.capture_info(stream, &state, nullptr, nullptr);
-    if (code != kSuccess) return code;
-    if (static_cast<hal::CaptureState>(state) != hal::CaptureState::kNone) return kSuccess;
+    hal::CaptureState state{};
+    Code code = LookAtCapture(stream, &state);
+    if (code != kSuccess || state != hal::CaptureState::kNone) return code;
     code = api_.stream_query(stream);
     if (code != api_.not_ready) return code;
     code = Mark(stream, &marks.emplace_back());
