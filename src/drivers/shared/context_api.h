@@ -33,6 +33,7 @@
 #include "drivers/shared/context_abi.h"
 #include "drivers/shared/context_params.h"
 #include "drivers/shared/library.h"
+#include "drivers/shared/short_list.h"
 #include "drivers/shared/update_reason.h"
 #include "drivers/shared/vendor_api.h"
 #include "keel/base/result.h"
@@ -401,11 +402,12 @@ class ContextApi {
 
   static Code SetAccess(std::uint64_t address, std::size_t size, const AccessPair* pairs,
                         std::size_t count) {
-    std::vector<abi::AccessDesc> descs(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      descs[i].location.id = pairs[i].device;
-      descs[i].flags = static_cast<int>(pairs[i].access);  // the same numbers
-    }
+    ShortList<abi::AccessDesc> descs(std::span(pairs, count), [](const AccessPair& pair) {
+      abi::AccessDesc desc;
+      desc.location.id = pair.device;
+      desc.flags = static_cast<int>(pair.access);  // the same numbers
+      return desc;
+    });
     return entries_.set_access(address, size, descs.data(), count);
   }
 

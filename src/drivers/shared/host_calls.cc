@@ -1,7 +1,5 @@
 #include "drivers/shared/host_calls.h"
 
-#include <algorithm>
-
 #include "hal/host_call_scope.h"
 
 namespace keel::vendor {
@@ -9,7 +7,7 @@ namespace keel::vendor {
 void HostCalls::RunQueued(void* data) {
   auto* thunk = static_cast<Thunk*>(data);
   const hal::HostCall call = thunk->call;
-  Drop(thunk);  // and with that it may be freed
+  thunk->owner->Drop(thunk);
   hal::HostCallScope scope;
   call.function(call.data);
 }
@@ -20,39 +18,36 @@ void HostCalls::RunNode(void* data) {
   call.function(call.data);
 }
 
-HostCalls::Thunk& HostCalls::FindLocked(const hal::HostCall& call) {
-  if (thunks_.size() >= sweep_at_) {
-    std::erase_if(thunks_, [](const auto& entry) { return entry.second->pending.load() == 0; });
-    sweep_at_ = std::max(kKept, thunks_.size() * 2);
-  }
-  std::unique_ptr<Thunk>& thunk = thunks_[{call.function, call.data}];
-  if (thunk == nullptr) {
-    thunk = std::make_unique<Thunk>();
-    thunk->call = call;
-  }
-  return *thunk;
-}
-
 HostCalls::Thunk* HostCalls::Queue(const hal::HostCall& call) {
   MutexLock lock(mutex_);
-  Thunk& thunk = FindLocked(call);
-  thunk.pending.fetch_add(1);
-  return &thunk;
+  if (free_ == nullptr) free_ = returned_.exchange(nullptr, std::memory_order_acquire);
+  Thunk* thunk = free_;
+  if (thunk == nullptr) {
+    thunk = &queued_.emplace_back();
+  } else {
+    free_ = thunk->next;
+  }
+  *thunk = {call, this, nullptr};
+  return thunk;
+}
+
+void HostCalls::Drop(Thunk* thunk) {
+  thunk->next = returned_.load(std::memory_order_relaxed);
+  while (!returned_.compare_exchange_weak(thunk->next, thunk, std::memory_order_release,
+                                          std::memory_order_relaxed)) {
+  }
 }
 
 HostCalls::Thunk* HostCalls::ForNode(const hal::HostCall& call) {
   MutexLock lock(mutex_);
-  Thunk& thunk = FindLocked(call);
-  if (!thunk.of_node) {
-    thunk.of_node = true;
-    thunk.pending.fetch_add(1);
-  }
+  Thunk& thunk = nodes_[{call.function, call.data}];
+  thunk.call = call;
   return &thunk;
 }
 
 std::size_t HostCalls::size() const {
   MutexLock lock(mutex_);
-  return thunks_.size();
+  return queued_.size() + nodes_.size();
 }
 
 }  // namespace keel::vendor

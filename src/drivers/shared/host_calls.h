@@ -2,10 +2,10 @@
 // thread (hal/host_call_scope.h).
 //
 // A library passes one pointer to a host function, so the caller's function and its data travel in
-// a thunk. There is one thunk for each pair of function and data, made when it is first used: a
-// program that queues the same calls again and again allocates nothing. Thunks of calls that have
-// all begun are freed when the table has grown; those of nodes of graphs, which run any number of
-// times, stay.
+// a thunk. A call on a stream has a thunk until it begins; thunks are kept for the next calls, so
+// that there are as many as were ever queued at once and a steady program allocates nothing. (If
+// the device is lost, calls that were queued never begin, and their thunks stay.) A node of a graph
+// runs any number of times: one thunk for each pair of function and data, for ever.
 //
 // It belongs to the library, not to a device: a call that is queued may outlive the device that
 // queued it. Thread-safe.
@@ -13,9 +13,8 @@
 
 #include <atomic>
 #include <cstddef>
-#include <functional>
-#include <memory>
-#include <unordered_map>
+#include <deque>
+#include <map>
 #include <utility>
 
 #include "keel/base/mutex.h"
@@ -27,9 +26,8 @@ class HostCalls {
  public:
   struct Thunk {
     hal::HostCall call;
-    // How many times it was queued and has not begun; one more for ever once a node has it.
-    std::atomic<int> pending{0};
-    bool of_node = false;
+    HostCalls* owner = nullptr;
+    Thunk* next = nullptr;  // of those that are free
   };
 
   // What the library calls, with a thunk as its data: for a call on a stream, and for a node.
@@ -38,25 +36,20 @@ class HostCalls {
 
   Thunk* Queue(const hal::HostCall& call) KEEL_EXCLUDES(mutex_);
   // The library did not take it.
-  static void Drop(Thunk* thunk) { thunk->pending.fetch_sub(1); }
+  void Drop(Thunk* thunk);
   Thunk* ForNode(const hal::HostCall& call) KEEL_EXCLUDES(mutex_);
 
+  // How many there are, in use or not.
   std::size_t size() const KEEL_EXCLUDES(mutex_);
 
  private:
-  using Key = std::pair<hal::HostFunction, void*>;
-  struct Hash {
-    std::size_t operator()(const Key& key) const {
-      return std::hash<void*>()(key.second) ^
-             (std::hash<void*>()(reinterpret_cast<void*>(key.first)) << 1);
-    }
-  };
-  Thunk& FindLocked(const hal::HostCall& call) KEEL_REQUIRES(mutex_);
-
-  static constexpr std::size_t kKept = 1024;
   mutable Mutex mutex_;
-  std::unordered_map<Key, std::unique_ptr<Thunk>, Hash> thunks_ KEEL_GUARDED_BY(mutex_);
-  std::size_t sweep_at_ KEEL_GUARDED_BY(mutex_) = kKept;
+  std::deque<Thunk> queued_ KEEL_GUARDED_BY(mutex_);
+  std::map<std::pair<hal::HostFunction, void*>, Thunk> nodes_ KEEL_GUARDED_BY(mutex_);
+  Thunk* free_ KEEL_GUARDED_BY(mutex_) = nullptr;
+  // Given back by the threads that run the functions, and fetched all at once when `free_` is
+  // empty: the two sides hardly ever touch the same memory.
+  std::atomic<Thunk*> returned_{nullptr};
 };
 
 }  // namespace keel::vendor

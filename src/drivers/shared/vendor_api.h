@@ -167,7 +167,8 @@ struct VendorApi {
   Code (*set_node)(void* exec, void* node, const NodeSpec& spec) = nullptr;
   Code (*graph_launch)(void* exec, void* stream) = nullptr;
 
-  // What Device::StandardKernels returns: an image in the library's format.
+  // What Device::StandardKernels returns: an image in the library's format, with a zero byte behind
+  // it.
   std::string_view standard_kernels;
 };
 

@@ -131,7 +131,9 @@ Result<hal::ModuleSource> VendorDevice::StandardKernels() const {
   if (api_.standard_kernels.empty()) {
     return Unimplemented(fmt::format("there are no standard kernels for {}", info_.name));
   }
-  return hal::ModuleSource::Image(std::as_bytes(std::span(api_.standard_kernels)));
+  // With the zero byte behind them, so that loading them copies nothing.
+  return hal::ModuleSource::Image(
+      std::as_bytes(std::span(api_.standard_kernels.data(), api_.standard_kernels.size() + 1)));
 }
 
 }  // namespace keel::vendor

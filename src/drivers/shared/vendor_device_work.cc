@@ -118,7 +118,7 @@ Status VendorDevice::CallHost(hal::StreamHandle stream, const hal::HostCall& cal
   }
   HostCalls::Thunk* const thunk = open_->host_calls().Queue(call);
   const Code code = api_.call_host(Pointer(stream.value), HostCalls::RunQueued, thunk);
-  if (code != kSuccess) HostCalls::Drop(thunk);
+  if (code != kSuccess) open_->host_calls().Drop(thunk);
   return Check(Primitive::kCallHost, code);
 }
 
@@ -126,18 +126,33 @@ Status VendorDevice::CallHost(hal::StreamHandle stream, const hal::HostCall& cal
 
 Result<hal::ModuleHandle> VendorDevice::LoadModule(const hal::ModuleSource& source) {
   KEEL_TRY(Enter(Primitive::kLoadModule, capabilities_.kernels));
-  std::string image;
+  // An image that is text must end in a zero byte: one that does not is copied, and a string's own
+  // terminator ends it.
+  std::string copied;
+  const char* image = nullptr;
   switch (source.kind) {
-    case hal::ModuleSource::Kind::kImage:
-      image.assign(reinterpret_cast<const char*>(source.image.data()), source.image.size());
+    case hal::ModuleSource::Kind::kImage: {
+      const auto* bytes = reinterpret_cast<const char*>(source.image.data());
+      if (source.image.empty()) return InvalidArgument("a module without any bytes");
+      if (source.image.back() == std::byte{0}) {
+        image = bytes;
+      } else {
+        copied.assign(bytes, source.image.size());
+        image = copied.c_str();
+      }
       break;
+    }
     case hal::ModuleSource::Kind::kFile: {
       std::ifstream file(source.name, std::ios::binary);
       if (!file) {
         return SystemError(fmt::format("opening the module '{}'", source.name),
                            errno == 0 ? ENOENT : errno);
       }
-      image.assign(std::istreambuf_iterator<char>(file), {});
+      copied.assign(std::istreambuf_iterator<char>(file), {});
+      if (copied.empty()) {
+        return InvalidArgument(fmt::format("the module '{}' is empty", source.name));
+      }
+      image = copied.c_str();
       break;
     }
     case hal::ModuleSource::Kind::kRegistered:
@@ -145,12 +160,10 @@ Result<hal::ModuleHandle> VendorDevice::LoadModule(const hal::ModuleSource& sour
           fmt::format("no set of kernels named '{}' is registered: {} takes images and files",
                       source.name, info_.driver));
   }
-  if (image.empty()) return InvalidArgument("a module without any bytes");
   CurrentScope current(api_, context_);
   CaptureModeScope mode(api_);
   void* module = nullptr;
-  // The string's own terminator ends an image that is text.
-  KEEL_TRY(Check(Primitive::kLoadModule, api_.module_load(&module, image.c_str())));
+  KEEL_TRY(Check(Primitive::kLoadModule, api_.module_load(&module, image)));
   return hal::ModuleHandle{Value(module)};
 }
 

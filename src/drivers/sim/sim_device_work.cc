@@ -101,7 +101,7 @@ Result<hal::Completion> SimDevice::QueryStream(hal::StreamHandle stream) {
   KEEL_TRY(Enter(Primitive::kQueryStream, Safety::kUnsafeInCapture));
   KEEL_ASSIGN(const auto found, FindStream(stream));
   KEEL_TRY(machine_->captures.CheckStream(*found, "QueryStream"));
-  const bool done = found->Reached(found->position());
+  const bool done = found->Idle();
   // A fault that is part of the work must not be seen as "done".
   if (lost()) return Health();
   return done ? hal::Completion::kDone : hal::Completion::kPending;

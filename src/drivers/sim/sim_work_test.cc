@@ -72,6 +72,23 @@ TEST(SimStreamTest, AHeldStreamStartsNothingUntilItIsReleasedAsOftenAsHeld) {
   EXPECT_EQ(controls.ReleaseStream(stream.get()).code(), StatusCode::kFailedPrecondition);
 }
 
+// A library that waits by polling an event must not find the stream still busy afterwards.
+TEST(SimStreamTest, AStreamIsDoneWhenItsLastEventIs) {
+  const auto device = OpenOne();
+  const auto stream = *hal::Stream::Create(device);
+  const auto event = *hal::Event::Create(device);
+  for (int i = 0; i < 5000; ++i) {
+    ASSERT_TRUE(event.Record(stream.get()).ok());
+    while (*device->QueryEvent(event.get()) == hal::Completion::kPending) {
+    }
+    ASSERT_EQ(*device->QueryStream(stream.get()), hal::Completion::kDone) << i;
+    ASSERT_TRUE(event.Record(stream.get()).ok());
+    while (*device->QueryStream(stream.get()) == hal::Completion::kPending) {
+    }
+    ASSERT_EQ(*device->QueryEvent(event.get()), hal::Completion::kDone) << i;
+  }
+}
+
 TEST(SimStreamTest, ClosingADeviceWithAHeldStreamDoesNotHang) {
   auto device = OpenOne();
   auto stream = *hal::Stream::Create(device);

@@ -35,6 +35,13 @@ void SimStream::Push(Work work) {
   if (sleeping_) work_arrived_.NotifyOne();
 }
 
+bool SimStream::Idle() {
+  if (Reached(position())) return true;
+  // An event's end and the stream's are one moment, which this lock covers.
+  MutexLock lock(mutex_);
+  return Reached(position());
+}
+
 bool SimStream::WaitFor(std::uint64_t position, Deadline deadline) {
   waiters_.fetch_add(1);
   {
@@ -102,14 +109,26 @@ void SimStream::Main() {
       batch.swap(queue_);
     }
     for (Work& work : batch) {
-      if (AwaitTurn()) {
-        Run(work);
+      const bool turn = AwaitTurn();
+      if (auto* reach = std::get_if<Reach>(&work)) {
+        // An event that is done and a stream that is there are seen together, or neither.
+        MutexLock lock(mutex_);
+        if (turn) {
+          reach->ticket->Reach();
+        } else {
+          reach->ticket->Abandon();
+        }
+        completed_.fetch_add(1);
       } else {
-        Drop(work);
+        if (turn) {
+          Run(work);
+        } else {
+          Drop(work);
+        }
+        // What the work held is gone before anybody can see that it is done.
+        work = Await{};
+        completed_.fetch_add(1);
       }
-      // What the work held is gone before anybody can see that it is done.
-      work = Await{};
-      completed_.fetch_add(1);
       if (waiters_.load() > 0) {
         MutexLock lock(mutex_);
         progress_.NotifyAll();
@@ -121,10 +140,6 @@ void SimStream::Main() {
 }
 
 void SimStream::Run(Work& work) {
-  if (auto* reach = std::get_if<Reach>(&work)) {
-    reach->ticket->Reach();
-    return;
-  }
   const auto cancelled = [this] { return Cancelled(); };
   if (auto* await = std::get_if<Await>(&work)) {
     await->ticket->Wait(Deadline::Never(), cancelled);
@@ -147,7 +162,6 @@ void SimStream::Run(Work& work) {
 }
 
 void SimStream::Drop(Work& work) {
-  if (auto* reach = std::get_if<Reach>(&work)) reach->ticket->Abandon();
   if (auto* launch = std::get_if<SimExec::Launch>(&work)) launch->done->Abandon();
 }
 

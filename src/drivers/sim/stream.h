@@ -58,6 +58,9 @@ class SimStream {
   bool Reached(std::uint64_t position) const {
     return completed_.load(std::memory_order_acquire) >= position;
   }
+  // Whether everything that was pushed is done. After an event that was pushed last was seen to be
+  // done, it is true.
+  bool Idle() KEEL_EXCLUDES(mutex_);
   // False when the deadline passed first. True also when the work was dropped: look at the
   // device's health.
   bool WaitFor(std::uint64_t position, Deadline deadline) KEEL_EXCLUDES(mutex_);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -241,6 +242,14 @@ void Process::CloseIdle() {
   std::vector<std::shared_ptr<hal::Device>> closing;
   {
     MutexLock lock(mutex);
+    const auto any = [this](auto is) { return std::any_of(contexts.begin(), contexts.end(), is); };
+    const bool retained = any([](const auto& context) { return context->retains > 0; });
+    // Nobody can give back what was there when a device was lost.
+    if (!retained && any([](const auto& context) { return context->lost.load(); })) {
+      memories.clear();
+      reservations.clear();
+      mappings.clear();
+    }
     if (!memories.empty() || !reservations.empty()) return;
     for (const std::unique_ptr<Context>& context : contexts) {
       if (context->retains == 0 && context->device != nullptr) {
