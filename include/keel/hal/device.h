@@ -198,7 +198,8 @@ class KEEL_EXPORT Device {
   // the deadline comes first; the work goes on. Unsafe in a capture.
   virtual Status SynchronizeStream(StreamHandle stream, Deadline deadline) = 0;
   // The same for all streams that this device made, those that were destroyed with work on them
-  // included, and the legacy default stream. Streams that somebody else made with the vendor's
+  // included, and the legacy default stream (kFailedPrecondition while a capture keeps that from
+  // being asked). Streams that somebody else made with the vendor's
   // library are theirs to wait for: waiting for everything breaks captures that others have open.
   virtual Status Synchronize(Deadline deadline) = 0;
 
@@ -232,8 +233,8 @@ class KEEL_EXPORT Device {
   // kFailedPrecondition). In a capture the ranges are checked when the graph runs. Zero bytes are
   // nothing to do. Ranges must not overlap.
   virtual Status EnqueueCopy(StreamHandle stream, const Copy& copy) = 0;
-  // A real device fills with a kernel of its own: a destination that is not mapped is a fault
-  // there. The simulated one sees it when the call is made (kInvalidArgument).
+  // The range must be mapped and accessible when the call is made (kInvalidArgument); in a capture
+  // that is seen when the graph is instantiated or runs.
   virtual Status EnqueueFill(StreamHandle stream, const Fill& fill) = 0;
   virtual Status WriteValue(StreamHandle stream, const ValueWrite& write) = 0;
   virtual Status WaitValue(StreamHandle stream, const ValueWait& wait) = 0;

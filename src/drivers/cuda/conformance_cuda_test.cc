@@ -1,6 +1,6 @@
 // The CUDA driver in the conformance suite, on the machine's own devices or on those of a stand-in
-// (KEEL_CUDA_LIBRARY). Where there are none the program says why and ends with 77, which ctest takes
-// for "skipped".
+// (KEEL_CUDA_LIBRARY). Where there are none the program says why and ends with 77, which ctest
+// takes for "skipped".
 
 #include <algorithm>
 #include <cstdio>

@@ -50,6 +50,7 @@ Result<hal::GraphHandle> VendorDevice::EndCapture(hal::StreamHandle stream) {
   KEEL_TRY(CheckStream(stream));
   KEEL_ASSIGN(const bool capturing, IsCapturing(stream));
   if (!capturing) return FailedPrecondition("the stream captures nothing");
+  Begun record;
   {
     // The library would break or end the capture for these; here nothing changes.
     MutexLock lock(streams_mutex_);
@@ -63,12 +64,21 @@ Result<hal::GraphHandle> VendorDevice::EndCapture(hal::StreamHandle stream) {
       return FailedPrecondition(
           "the capture was begun by another thread; only a relaxed one may be ended here");
     }
+    record = begun->second;
     captures_.erase(begun);
   }
   CurrentScope current(api_, context_, NeedsCurrent(stream));
   void* graph = nullptr;
-  KEEL_TRY(Check(Primitive::kEndCapture, api_.capture_end(Pointer(stream.value), &graph)));
-  return hal::GraphHandle{Value(graph)};
+  Status status = Check(Primitive::kEndCapture, api_.capture_end(Pointer(stream.value), &graph));
+  if (status.ok()) return hal::GraphHandle{Value(graph)};
+  // A capture that was broken is over now. One that the library merely failed to end is not.
+  hal::CaptureState state{};
+  if (LookAtCapture(Pointer(stream.value), &state) == kSuccess &&
+      state != hal::CaptureState::kNone) {
+    MutexLock lock(streams_mutex_);
+    captures_.emplace(stream.value, record);
+  }
+  return status;
 }
 
 Result<hal::CaptureState> VendorDevice::GetCaptureState(hal::StreamHandle stream) {

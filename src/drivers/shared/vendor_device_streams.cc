@@ -17,8 +17,23 @@ using hal::Primitive;
 // --- Streams -----------------------------------------------------------------------------------
 
 Status VendorDevice::CheckStream(hal::StreamHandle stream) const {
-  if (stream) return OkStatus();
-  return InvalidArgument("a null handle is not a stream; GetDefaultStream has the default ones");
+  if (!stream) {
+    return InvalidArgument("a null handle is not a stream; GetDefaultStream has the default ones");
+  }
+  if (stream.value != api_.legacy_stream || !capabilities_.graphs) return OkStatus();
+  // While a stream that synchronises with the legacy default stream captures, anything done on that
+  // one breaks the capture, in any mode. Asking about its own capture is refused too, and harmless.
+  CurrentScope current(api_, context_);
+  int state = 0;
+  const Code code = api_.capture_info(Pointer(api_.legacy_stream), &state, nullptr, nullptr);
+  if (code == kSuccess || api_.judge(code).code != StatusCode::kFailedPrecondition) {
+    return OkStatus();  // what else may be wrong the call itself will say
+  }
+  const Status status = StatusOf(api_, "", code);
+  return FailedPrecondition(
+             "a stream that synchronises with the legacy default stream is capturing: that one "
+             "cannot be used before the capture ends")
+      .WithVendor(status.vendor_code(), status.vendor_name());
 }
 
 Result<hal::StreamHandle> VendorDevice::CreateStream(const hal::StreamOptions& options) {
@@ -227,9 +242,10 @@ Status VendorDevice::Synchronize(Deadline deadline) {
     KEEL_TRY(
         Await(Primitive::kSynchronize, [&] { return api_.event_query(each.get()); }, deadline));
   }
+  const hal::StreamHandle legacy{api_.legacy_stream};
+  KEEL_TRY(CheckStream(legacy));
   return Await(
-      Primitive::kSynchronize, [&] { return api_.stream_query(Pointer(api_.legacy_stream)); },
-      deadline);
+      Primitive::kSynchronize, [&] { return api_.stream_query(Pointer(legacy.value)); }, deadline);
 }
 
 // --- Events ------------------------------------------------------------------------------------

@@ -374,6 +374,33 @@ KEEL_CONFORMANCE_CASE(CaptureModes, CallsOnTheCapturingStreamBreakIt,
   EXPECT_OK(captured.Synchronize(InTime()));
 }
 
+// A stream that synchronises with the legacy default stream captures: what is asked of that one is
+// answered or refused, and the capture does not notice.
+KEEL_CONFORMANCE_CASE(CaptureModes, TheLegacyStreamBreaksNothing,
+                      .needs = {&Capabilities::graphs}) {
+  Device& device = context.device();
+  ASSERT_VALUE(const StreamHandle legacy, device.GetDefaultStream(DefaultStream::kLegacy));
+  ASSERT_VALUE(const StreamHandle recording, device.GetDefaultStream(DefaultStream::kPerThread));
+  ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
+  const Fill fill{.destination = memory.address(), .value = 5, .width = 4, .count = 16};
+  for (const CaptureMode mode :
+       {CaptureMode::kGlobal, CaptureMode::kThreadLocal, CaptureMode::kRelaxed}) {
+    ASSERT_VALUE(Capture capture, Capture::Begin(context.shared(), recording, mode));
+    for (const Status& status :
+         {StatusOf(device.QueryStream(legacy)), device.SynchronizeStream(legacy, InTime()),
+          device.Synchronize(InTime()), device.EnqueueFill(legacy, fill)}) {
+      if (!status.ok()) {
+        EXPECT_CODE(kFailedPrecondition, status);
+      }
+    }
+    ASSERT_OK(device.EnqueueFill(recording, fill));
+    ASSERT_VALUE(const CaptureState state, device.GetCaptureState(recording));
+    EXPECT_EQ(state, CaptureState::kActive);
+    EXPECT_OK(capture.End());
+  }
+  EXPECT_OK(device.Synchronize(InTime()));
+}
+
 KEEL_CONFORMANCE_CASE(CaptureModes, OnlyTheNamedCaptureBreaks, .needs = {&Capabilities::graphs}) {
   Device& device = context.device();
   ASSERT_VALUE(const Stream first, context.NewStream());
