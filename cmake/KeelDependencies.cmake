@@ -7,6 +7,7 @@ find_package(spdlog CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(LibLZMA)  # optional: see src/trace
 
 # fmt and spdlog, both header-only, spdlog over the same fmt. The package's own target
 # spdlog::spdlog_header_only is not used, because on Debian and Ubuntu it brings the shared libfmt.
