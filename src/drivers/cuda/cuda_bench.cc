@@ -599,8 +599,9 @@ void Commands() {
   Operation(
       "FindKernel",
       [](Bench& b) {
+        static const std::string name(hal::kernels::kFill);
         void* kernel = nullptr;
-        return b.cu.module_kernel(&kernel, Pointer(b.module.value), hal::kernels::kFill.data());
+        return b.cu.module_kernel(&kernel, Pointer(b.module.value), name.c_str());
       },
       [](Bench& b) { return b.device->FindKernel(b.module, hal::kernels::kFill); });
   Operation(
