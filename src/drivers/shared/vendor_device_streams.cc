@@ -152,23 +152,32 @@ class ShortSleeps {
 template <class Query>
 Status VendorDevice::Await(Primitive primitive, Query query, Deadline deadline) {
   using std::chrono::microseconds;
+  using std::chrono::nanoseconds;
   Code code = query();
   if (code != api_.not_ready) return Check(primitive, code);
   const auto start = Deadline::Clock::now();
+  auto asked = start;
   ShortSleeps sleeps;
-  for (; code == api_.not_ready; code = query()) {
+  for (;;) {
+    const auto now = Deadline::Clock::now();
     if (deadline.Passed()) {
       return DeadlineExceeded(
           fmt::format("{}: not done in time; the work goes on", hal::PrimitiveName(primitive)));
     }
     // Most waits are short, and a wake-up costs more than looking again. Longer ones sleep for a
-    // fraction of what they took so far: they end a few percent late, and take no core.
-    const auto waited = Deadline::Clock::now() - start;
-    if (waited < microseconds(200)) continue;
-    sleeps.For(
-        std::clamp<std::chrono::nanoseconds>(waited / 32, microseconds(5), microseconds(1000)));
+    // fraction of what they took so far, so that they end a few percent late; and for several times
+    // what looking took, so that they take no core even where that is slow.
+    if (now - start >= microseconds(200)) {
+      const nanoseconds late =
+          std::clamp<nanoseconds>((now - start) / 32, microseconds(5), microseconds(1000));
+      const nanoseconds rest = std::min<nanoseconds>((now - asked) * 9, microseconds(10'000));
+      const nanoseconds pause = std::max(late, rest);
+      sleeps.For(deadline.never() ? pause : std::min<nanoseconds>(pause, deadline.when() - now));
+    }
+    asked = Deadline::Clock::now();
+    code = query();
+    if (code != api_.not_ready) return Check(primitive, code);
   }
-  return Check(primitive, code);
 }
 
 Code VendorDevice::Mark(void* stream, std::shared_ptr<void>* mark) {
