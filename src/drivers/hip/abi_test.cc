@@ -3,6 +3,7 @@
 
 #include "drivers/hip/abi.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <hip/hip_runtime_api.h>
 
@@ -295,8 +296,14 @@ TEST(HipAbiTest, IsThatOfTheHeaders) {
 
 // The headers come with the library: it must have what Keel needs of it.
 TEST(HipAbiTest, TheInstalledLibraryLoads) {
+  // Headers without a library are somebody's choice; one that is there must do.
+  const auto opens = [](const char* name) { return dlopen(name, RTLD_LAZY) != nullptr; };
+  if (!opens("libamdhip64.so.7") && !opens("libamdhip64.so.6") && !opens("libamdhip64.so.5") &&
+      !opens("libamdhip64.so")) {
+    GTEST_SKIP() << "the library is not installed";
+  }
   const auto api = LoadApi();
-  if (!api.ok()) GTEST_SKIP() << api.status().ToString();
+  ASSERT_TRUE(api.ok()) << api.status().ToString();
   EXPECT_EQ((*api)->driver, "hip");
   const char* name = nullptr;
   ASSERT_EQ((*api)->error_name(abi::kIllegalAddress, &name), 0);
