@@ -1,6 +1,5 @@
 // A device at the edges of a process: in a forked child, and while static objects are destroyed.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/forked_child_test.h"
 #include "hal/sim_devices_test.h"
 #include "keel/hal/event.h"
 #include "keel/hal/graph.h"
@@ -56,21 +56,6 @@ struct Owners {
   }
 };
 
-// The exit status of a child that runs `body`; a child that hangs is ended by a signal.
-template <class Body>
-int InForkedChild(Body body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
-    body();
-    // Not exit(): the child must not run the parent's gtest and static objects.
-    _exit(::testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return status;
-}
-
 class ForkTest : public SimDevicesTest {
  protected:
   void SetUp() override { SetLogLevel(LogLevel::kDebug); }
@@ -108,12 +93,6 @@ TEST_F(ForkTest, TheParentsDeviceDoesNothingInAChildAndIsDestroyedInSilence) {
   EXPECT_EQ(device_->retries().Abandon().size(), 1U);
   ExpectNothingLeft();
 }
-
-#if defined(__SANITIZE_THREAD__)
-#define KEEL_TEST_THREADS_AFTER_FORK 0
-#else
-#define KEEL_TEST_THREADS_AFTER_FORK 1
-#endif
 
 #if KEEL_TEST_THREADS_AFTER_FORK
 // A9

@@ -1,0 +1,63 @@
+// ParallelCopy: copying host memory with several threads.
+//
+// One thread does not reach the bandwidth of a server's memory; several do. A ParallelCopy owns a
+// few workers that all its callers share. Any number of callers may copy at once: each copy is a
+// job of its own, the caller works on its own job and so never depends on a worker being free, and
+// workers join the jobs that are there.
+//
+// Workers start with the first copy that is large enough. One without work looks for more for a
+// short time (`linger`) and then sleeps; an idle ParallelCopy costs nothing. If no thread can be
+// started, copies are the caller's alone: never an error.
+//
+// In a forked child, which has none of the threads, a copy is done by the caller, and destroying
+// the object does nothing; Shared() makes new ones there. Destroying it joins the workers; no copy
+// may be under way then.
+//
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "keel/base/bytes.h"
+#include "keel/base/export.h"
+
+namespace keel::memory {
+
+struct ParallelCopyOptions {
+  // That work on one copy at most, the caller included. 0: as many as there are cores, up to 8.
+  // 1: no workers.
+  int threads = 0;
+  // Copies up to this size are the caller's alone: waking others takes longer.
+  Bytes inline_limit = 512_KiB;
+  // What a thread takes at a time, at most.
+  Bytes slice = 256_KiB;
+  // How long a worker looks for the next job before it sleeps.
+  std::chrono::microseconds linger{50};
+  // Writes past the caches, for a destination that the host does not read soon.
+  bool streaming_stores = false;
+};
+
+class KEEL_EXPORT ParallelCopy {
+ public:
+  explicit ParallelCopy(const ParallelCopyOptions& options = {});
+  ~ParallelCopy();
+  ParallelCopy(const ParallelCopy&) = delete;
+  ParallelCopy& operator=(const ParallelCopy&) = delete;
+
+  // One with default options that lives while anybody holds it.
+  static std::shared_ptr<ParallelCopy> Shared();
+
+  // As memcpy: the ranges must not overlap. Returns when all bytes are there, and are visible to
+  // whatever the caller does next.
+  void Copy(void* destination, const void* source, Bytes size);
+
+  // That one copy can use here, the caller included.
+  int threads() const;
+
+ private:
+  class Crew;
+  std::unique_ptr<Crew> crew_;
+};
+
+}  // namespace keel::memory

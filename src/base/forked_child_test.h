@@ -1,0 +1,32 @@
+// Running a part of a test in a forked child.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// Whether a forked child may start threads: not with ThreadSanitizer.
+#if defined(__SANITIZE_THREAD__)
+#define KEEL_TEST_THREADS_AFTER_FORK 0
+#else
+#define KEEL_TEST_THREADS_AFTER_FORK 1
+#endif
+
+namespace keel {
+
+// The exit status of a child that runs `body`; a child that hangs is ended by a signal.
+template <class Body>
+int InForkedChild(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    body();
+    // Not exit(): the child must not run the parent's gtest and static objects.
+    _exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+}  // namespace keel
