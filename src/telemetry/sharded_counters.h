@@ -226,8 +226,7 @@ std::int64_t ShardedCounters<kGauges, kCounters>::HighestSinceFold(const Shard& 
   if (now == at_fold) return now.net();  // both only grow: nothing happened
   const auto& cell = shard.cells_[gauge];
   const bool noticed = shard.window_.load(std::memory_order_acquire) == window;
-  const std::int64_t highest =
-      std::max(cell.highest.load(std::memory_order_acquire), now.net());
+  const std::int64_t highest = std::max(cell.highest.load(std::memory_order_acquire), now.net());
   const Totals closed{cell.closed_added.load(std::memory_order_relaxed),
                       cell.closed_removed.load(std::memory_order_relaxed)};
   if (noticed && closed == at_fold) return highest;

@@ -55,19 +55,19 @@ struct AllocatorConfig {
   // expandable_segments: one address range per stream and pool with memory mapped as needed, where
   // the device has virtual memory.
   bool expandable_segments = true;
-  Bytes large_segment_size{20_MiB};       // large_segment_size_mb: for requests of 1 to 10 MiB
+  Bytes large_segment_size{20_MiB};        // large_segment_size_mb: for requests of 1 to 10 MiB
   double per_process_memory_fraction = 1;  // of the device's capacity; the lower of it and `limit`
   // graph_capture_record_stream_reuse: while a graph is captured, blocks used by several streams
   // are reused inside it once the captured streams have joined.
   bool graph_capture_record_stream_reuse = false;
 
   // --- Device memory, Keel's keys ---
-  Bytes limit = kUnlimited;       // limit: what one device's allocator may hold, in all
-  Debug debug = Debug::kOff;      // debug
-  std::uint64_t history = 0;      // history: events to keep in telemetry::EventLog; 0: off
-  bool history_stacks = false;    // history_stacks: with the stack of each
-  Bytes front_cache{2_MiB};       // front_cache: free memory a thread may keep per stream; 0: none
-  Bytes handle_size{20_MiB};      // handle_size: physical memory mapped at once, large pool
+  Bytes limit = kUnlimited;        // limit: what one device's allocator may hold, in all
+  Debug debug = Debug::kOff;       // debug
+  std::uint64_t history = 0;       // history: events to keep in telemetry::EventLog; 0: off
+  bool history_stacks = false;     // history_stacks: with the stack of each
+  Bytes front_cache{2_MiB};        // front_cache: free memory a thread may keep per stream; 0: none
+  Bytes handle_size{20_MiB};       // handle_size: physical memory mapped at once, large pool
   Bytes small_handle_size{2_MiB};  // small_handle_size: small pool. Both are rounded up to the
                                    // device's granularity
 
@@ -103,11 +103,11 @@ struct AllocatorConfig {
   KEEL_EXPORT std::string ToString() const;
 
   // Into how many steps roundup_power2_divisions divides the power of two below `size`.
-  std::uint32_t RoundupDivisions(Bytes size) const;
-
-  // Warnings do not count.
-  KEEL_EXPORT friend bool operator==(const AllocatorConfig&, const AllocatorConfig&);
+  KEEL_EXPORT std::uint32_t RoundupDivisions(Bytes size) const;
 };
+
+// Warnings do not count.
+KEEL_EXPORT bool operator==(const AllocatorConfig& a, const AllocatorConfig& b);
 
 // One line of docs/configuration.md.
 struct AllocatorKey {

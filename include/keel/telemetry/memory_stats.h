@@ -73,10 +73,14 @@ struct PoolStat {
 struct TimeStat {
   std::int64_t total = 0;
   std::int64_t max = 0;
-  std::int64_t min = 0;  // 0 while count is 0
+  std::int64_t min = 0;
   std::int64_t count = 0;
+  bool has_extremes = false;  // whether max and min mean something: not before the first Add
 
   void Add(std::int64_t microseconds);
+  // max and min are of what follows.
+  void ResetPeak();
+  void ResetAccumulated();
   std::int64_t avg() const { return count == 0 ? 0 : total / count; }
   TimeStat& operator+=(const TimeStat& other);
   friend bool operator==(const TimeStat&, const TimeStat&) = default;
@@ -123,8 +127,8 @@ struct MemoryStats {
   Stat pending_free_bytes;
   std::map<std::string, std::int64_t, std::less<>> tag_bytes;  // live bytes by the tag's name
 
-  // Peaks become the current values; sums and event counters become zero. What is held, settings
-  // and tag_bytes stay. The second corresponds to PyTorch's reset_accumulated_memory_stats.
+  // Peaks become the current values; `allocated`, `freed` and the plain counts become zero. What is
+  // held, settings and tag_bytes stay.
   KEEL_EXPORT void ResetPeak();
   KEEL_EXPORT void ResetAccumulated();
 
