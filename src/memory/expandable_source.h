@@ -68,7 +68,7 @@ class ExpandableSource : public SegmentSource {
 
   Result<Block*> Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) override
       KEEL_EXCLUDES(mutex_);
-  Status Trim(std::uint64_t target, Deadline wait, const PoolId* only) override
+  Status Trim(std::uint64_t target, Deadline wait) override
       KEEL_EXCLUDES(mutex_);
   std::vector<SegmentInfo> Segments() override KEEL_EXCLUDES(mutex_);
 
