@@ -130,16 +130,24 @@ void JsonWriter::Pair(std::uint64_t first, std::uint64_t second) {
 void JsonWriter::AppendQuoted(std::string_view text) {
   Append("\"");
   while (!text.empty()) {
+    // Most text is plain, and goes at once.
+    std::size_t plain = 0;
+    while (plain < text.size() && text[plain] >= ' ' && text[plain] != '"' && text[plain] != '\\') {
+      ++plain;
+    }
+    Append(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty()) break;
     const char c = text[0];
     const std::size_t size = CharacterSize(text);
     if (size == 0) {
       Append(kReplacement);
+    } else if (size > 1) {
+      Append(text.substr(0, size));
     } else if (c == '"' || c == '\\') {
       Append(c == '"' ? "\\\"" : "\\\\");
-    } else if (size == 1 && c < ' ') {
-      Append(fmt::format("\\u{:04x}", static_cast<unsigned>(c)));
     } else {
-      Append(text.substr(0, size));
+      Append(fmt::format("\\u{:04x}", static_cast<unsigned>(c)));
     }
     text.remove_prefix(size == 0 ? 1 : size);
   }
