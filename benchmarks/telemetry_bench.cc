@@ -105,7 +105,7 @@ void Clock(State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(EventLog::Now());
   state.SetItemsProcessed(state.iterations());
 }
-BENCHMARK(Clock)->Name("events/clock_alone");
+BENCHMARK(Clock)->Name("events/clock_alone")->ThreadRange(1, 8);
 
 }  // namespace
 }  // namespace keel::telemetry
