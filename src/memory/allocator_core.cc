@@ -50,6 +50,14 @@ std::uint64_t FractionOf(const hal::Device& device, double fraction) {
   return static_cast<std::uint64_t>(static_cast<double>(device.info().memory.count()) * fraction);
 }
 
+// What is left of a large block of a plain segment is a block of its own only from here on.
+constexpr std::uint64_t kLargeSlack = 1 << 20;
+
+bool UsesExpandable(const hal::Device& device, const AllocatorConfig& config) {
+  return config.backend == AllocatorConfig::Backend::kNative && config.expandable_segments &&
+         device.capabilities().virtual_memory;
+}
+
 constexpr std::array<std::int64_t, 3 * kGaugeKinds> FoldAfter() {
   std::array<std::int64_t, 3 * kGaugeKinds> after{};
   for (std::size_t i = 0; i < after.size(); ++i) {
@@ -83,10 +91,10 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
       log_(options.log != nullptr ? *options.log : telemetry::EventLog::Global()),
       events_(device),
       counters_(FoldAfter()),
-      arenas_(device, events_) {
+      arenas_(device, events_, UsesExpandable(*device, config) ? 0 : kLargeSlack) {
   SegmentListener& listener = *this;
   const bool passthrough = config.backend == AllocatorConfig::Backend::kPassthrough;
-  if (!passthrough && config.expandable_segments && device->capabilities().virtual_memory) {
+  if (UsesExpandable(*device, config)) {
     auto source = std::make_unique<ExpandableSource>(
         device, index_, limit, [this] { return arenas_.List(); }, listener,
         ExpandableOptions{.handle_size = config.handle_size.count(),
@@ -360,7 +368,7 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
 
 Block* AllocatorCore::TryArena(Arena& arena, const Request& request) {
   const MutexLock lock(arena.mutex);
-  return arena.blocks.Allocate(request.size, request.alignment);
+  return arena.blocks.Allocate(request.size, request.alignment, arena.slack);
 }
 
 Result<Block*> AllocatorCore::Obtain(Arena& arena, const Request& request) {

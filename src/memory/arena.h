@@ -35,6 +35,9 @@ struct Arena {
   // Whether what is free may leave. A private pool keeps its memory until it is released.
   std::atomic<bool> open;
 
+  // Rests of at most so many bytes are not split off.
+  std::uint64_t slack = 0;
+
   Mutex mutex;
   BlockPool blocks KEEL_GUARDED_BY(mutex);
 };

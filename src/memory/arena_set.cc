@@ -20,6 +20,7 @@ Arena& ArenaSet::Find(hal::StreamHandle stream, telemetry::Pool kind, PoolId poo
     arenas_.push_back(std::make_unique<Arena>(static_cast<std::uint32_t>(arenas_.size()),
                                               ClockLocked(stream), kind, pool));
     arena = arenas_.back().get();
+    if (kind == telemetry::Pool::kLarge) arena->slack = large_slack_;
   }
   return *arena;
 }

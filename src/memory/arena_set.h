@@ -14,8 +14,9 @@ namespace keel::memory {
 
 class ArenaSet {
  public:
-  ArenaSet(std::shared_ptr<hal::Device> device, EventPool& events)
-      : device_(std::move(device)), events_(events) {}
+  // `large_slack`: of arenas for large requests.
+  ArenaSet(std::shared_ptr<hal::Device> device, EventPool& events, std::uint64_t large_slack)
+      : device_(std::move(device)), events_(events), large_slack_(large_slack) {}
 
   Arena& Find(hal::StreamHandle stream, telemetry::Pool kind, PoolId pool) KEEL_EXCLUDES(mutex_);
   StreamClock& Clock(hal::StreamHandle stream) KEEL_EXCLUDES(mutex_);
@@ -28,6 +29,7 @@ class ArenaSet {
 
   const std::shared_ptr<hal::Device> device_;
   EventPool& events_;
+  const std::uint64_t large_slack_;
   mutable Mutex mutex_;
   std::map<hal::StreamHandle, std::unique_ptr<StreamClock>> clocks_ KEEL_GUARDED_BY(mutex_);
   std::map<std::tuple<hal::StreamHandle, telemetry::Pool, PoolId>, Arena*> by_key_

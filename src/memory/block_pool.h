@@ -96,7 +96,9 @@ class BlockPool {
 
   // A taken block of exactly `size` bytes at a multiple of `alignment` (a power of two), or null
   // when no free block has them. Lowest addresses of the block that fits best.
-  Block* Allocate(std::uint64_t size, std::uint64_t alignment = kQuantum);
+  //
+  // A rest of at most `slack` bytes is not split off: the block is that much larger.
+  Block* Allocate(std::uint64_t size, std::uint64_t alignment = kQuantum, std::uint64_t slack = 0);
   // The same at a place of the caller's choice, within a free block.
   Block* Take(Block* free, std::uint64_t address, std::uint64_t size);
   // Gives a taken block back, and returns the free block that it is now in.

@@ -178,7 +178,7 @@ Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uin
   {
     const MutexLock arena_lock(arena.mutex);
     // Somebody may have been here while this thread waited for the lock.
-    if (Block* const block = arena.blocks.Allocate(size, alignment); block != nullptr) return block;
+    if (Block* const block = arena.blocks.Allocate(size, alignment, arena.slack); block != nullptr) return block;
     KEEL_ASSIGN(place, FindPlace(arena, size, alignment));
     missing = Missing(place.address, place.address + size);
     // What is there already must not be taken by others meanwhile.

@@ -23,7 +23,7 @@ Result<Block*> PlainSource::Grow(Arena& arena, std::uint64_t size, std::uint64_t
   const MutexLock lock(mutex_);
   {
     const MutexLock arena_lock(arena.mutex);
-    if (Block* const block = arena.blocks.Allocate(size, alignment); block != nullptr) return block;
+    if (Block* const block = arena.blocks.Allocate(size, alignment, arena.slack); block != nullptr) return block;
   }
   const std::uint64_t bytes =
       SegmentSize(arena, alignment > kQuantum ? size + alignment - kQuantum : size);
@@ -45,7 +45,8 @@ Result<Block*> PlainSource::Grow(Arena& arena, std::uint64_t size, std::uint64_t
   const MutexLock arena_lock(arena.mutex);
   Block* const free = arena.blocks.Add(address, bytes, 0, BlockPool::Meeting::kApart);
   const std::uint64_t begin = (address + alignment - 1) / alignment * alignment;
-  return arena.blocks.Take(free, begin, size);
+  const bool all = begin == address && bytes - size <= arena.slack;
+  return arena.blocks.Take(free, begin, all ? bytes : size);
 }
 
 bool PlainSource::TakeOut(const SegmentMap::iterator& segment) {
