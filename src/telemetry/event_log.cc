@@ -76,6 +76,7 @@ struct alignas(64) Stripe {
   std::shared_ptr<Chunk> chunk KEEL_GUARDED_BY(mutex);  // the one being filled; null before use
   std::size_t count KEEL_GUARDED_BY(mutex) = 0;         // of events in it
   std::uint64_t recorded KEEL_GUARDED_BY(mutex) = 0;
+  std::int64_t last_time KEEL_GUARDED_BY(mutex) = kNever;
 };
 
 // Threads are dealt out in turn, so that up to kStripes of them never meet.
@@ -219,7 +220,8 @@ void EventLog::RecordAlways(const MemoryEvent& event) {
   }
   MemoryEvent* kept = stripe.chunk->Put(stripe.count, event);
   kept->stack = stack;
-  kept->time_ns = Now();  // under the lock: a chunk is in order
+  // Under the lock, and never twice the same: a thread's events stay in order when sorted by time.
+  kept->time_ns = stripe.last_time = std::max(Now(), stripe.last_time + 1);
   ++stripe.count;
   ++stripe.recorded;
   if (stripe.count < kChunkEvents) return;
@@ -255,10 +257,8 @@ std::vector<MemoryEvent> EventLog::Read(std::size_t newest) const KEEL_NO_THREAD
   }
   events.insert(events.end(), unfinished.begin(), unfinished.end());
   std::erase_if(events, [=](const MemoryEvent& event) { return event.time_ns <= lost_until; });
-  // Stable: events of one thread keep their order also when the clock did not move.
-  std::stable_sort(events.begin(), events.end(), [](const MemoryEvent& a, const MemoryEvent& b) {
-    return a.time_ns < b.time_ns;
-  });
+  std::sort(events.begin(), events.end(),
+            [](const MemoryEvent& a, const MemoryEvent& b) { return a.time_ns < b.time_ns; });
   if (events.size() > newest) {
     events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(newest));
   }
