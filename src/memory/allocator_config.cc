@@ -222,6 +222,10 @@ void TakeThreshold(const Input& in, Config& config) {
   if (in.entry() != nullptr) config.garbage_collection_threshold = value;
 }
 
+void TakeUpkeep(const Input& in, Config& config) {
+  in.reader.Take(in.key, &config.upkeep, 0, 1);
+}
+
 void TakeHistory(const Input& in, Config& config) {
   auto value = static_cast<std::int64_t>(config.history);
   in.reader.Take(in.key, &value, 0, static_cast<std::int64_t>(telemetry::EventLog::kMaxCapacity));
@@ -388,10 +392,14 @@ std::vector<Key> MakeKeys() {
           "front_cache", "free memory that a thread may keep for itself, per stream; 0: none")),
       OnlyNative(Size<&Config::handle_size, (4_KiB).count(), (16_GiB).count()>(
           "handle_size",
-          "expandable segments: physical memory that is mapped at once, for requests over 1 MiB; "
-          "rounded up to what the device can map")),
+          "expandable segments: the most physical memory that is mapped at once, for requests over "
+          "1 MiB; rounded up to what the device can map")),
       OnlyNative(Size<&Config::small_handle_size, (4_KiB).count(), (16_GiB).count()>(
           "small_handle_size", "the same for requests of 1 MiB and less")),
+      OnlyNative({"upkeep", +[] { return std::string("0 to 1"); }, TakeUpkeep,
+                  +[](const Config& config) { return Number(config.upkeep); },
+                  "expandable segments: the part of the time that may go into mapping memory in "
+                  "finer pieces than `handle_size`, which wastes less; 0: never finer"}),
       Switch<&Config::pinned_use_host_register>(
           "pinned_use_cuda_host_register",  // vendor-ok: PyTorch's key
           "pin ordinary memory by registering it, instead of letting the driver allocate it"),

@@ -72,6 +72,7 @@ TEST(AllocatorConfigTest, EveryKeySetsItsField) {
       {"front_cache", {"0", [](auto& c) { return c.front_cache == 0_B; }}},
       {"handle_size", {"64MiB", [](auto& c) { return c.handle_size == 64_MiB; }}},
       {"small_handle_size", {"4MiB", [](auto& c) { return c.small_handle_size == 4_MiB; }}},
+      {"upkeep", {"0.05", [](auto& c) { return c.upkeep == 0.05; }}},
       {"pinned_use_cuda_host_register",  // vendor-ok: PyTorch's key
        {"True", [](auto& c) { return c.pinned_use_host_register; }}},
       {"pinned_use_hip_host_register",  // vendor-ok: PyTorch's key
@@ -125,6 +126,7 @@ TEST(AllocatorConfigTest, ValuesOutsideTheRangeAreRefused) {
       {"large_segment_size_mb:11", "large_segment_size_mb:10"},
       {"garbage_collection_threshold:0.999", "garbage_collection_threshold:1"},
       {"garbage_collection_threshold:0", "garbage_collection_threshold:-0.1"},
+      {"upkeep:1", "upkeep:1.1"},
       {"per_process_memory_fraction:1.0", "per_process_memory_fraction:1.01"},
       {"per_process_memory_fraction:0", "per_process_memory_fraction:-1"},
       {"pinned_num_register_threads:128", "pinned_num_register_threads:256"},

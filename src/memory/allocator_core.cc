@@ -53,6 +53,9 @@ std::uint64_t FractionOf(const hal::Device& device, double fraction) {
 // What is left of a large block of a plain segment is a block of its own only from here on.
 constexpr std::uint64_t kLargeSlack = 1 << 20;
 
+// What a thread keeps of a plain segment keeps all of it: less of it, then.
+constexpr std::uint64_t kPlainFrontCache = 256 << 10;
+
 bool UsesExpandable(const hal::Device& device, const AllocatorConfig& config) {
   return config.backend == AllocatorConfig::Backend::kNative && config.expandable_segments &&
          device.capabilities().virtual_memory;
@@ -88,10 +91,18 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
                      FractionOf(*device, config.per_process_memory_fraction))),
       id_(last_id.fetch_add(1) + 1),
       fork_generation_(ForkGeneration()),
+      front_cache_(UsesExpandable(*device, config)
+                       ? config.front_cache.count()
+                       : std::min(config.front_cache.count(), kPlainFrontCache)),
       log_(options.log != nullptr ? *options.log : telemetry::EventLog::Global()),
       events_(device),
       counters_(FoldAfter()),
       arenas_(device, events_, UsesExpandable(*device, config) ? 0 : kLargeSlack) {
+  if (config.history != 0) {
+    const Status enabled = log_.Enable(
+        {.capacity = config.history, .stacks = config.history_stacks});
+    if (!enabled.ok()) Log(LogLevel::kWarn, fmt::format("history: {}", enabled.ToString()));
+  }
   SegmentListener& listener = *this;
   const bool passthrough = config.backend == AllocatorConfig::Backend::kPassthrough;
   if (UsesExpandable(*device, config)) {
@@ -99,6 +110,7 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
         device, index_, limit, [this] { return arenas_.List(); }, listener,
         ExpandableOptions{.handle_size = config.handle_size.count(),
                           .small_handle_size = config.small_handle_size.count(),
+                          .upkeep = config.upkeep,
                           .grants = std::move(grants),
                           .now_ns = std::move(options.now_ns)});
     expandable_ = source.get();
@@ -458,7 +470,7 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
   Record(telemetry::EventAction::kFreeRequested, address.value(), block->requested,
          arena.clock.stream(), telemetry::TagId{block->tag});
   if (block->attachment != nullptr || arena.kind == telemetry::Pool::kLarge || arena.pool != 0 ||
-      config.front_cache.count() < block->size || passthrough_ != nullptr) {
+      front_cache_ < block->size || passthrough_ != nullptr) {
     return FreeSlow(cache, block, arena);
   }
   Record(telemetry::EventAction::kFreeCompleted, address.value(), block->requested,
@@ -466,7 +478,7 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
   CountFreed(*cache.shard, *block, arena.kind, false);
   block->mark = kCached;
   cache.lock.OwnerLock();
-  const ThreadCache::Batch out = cache.Push(arena, block, config.front_cache.count());
+  const ThreadCache::Batch out = cache.Push(arena, block, front_cache_);
   cache.lock.OwnerUnlock();
   if (out.first != nullptr) GiveBack(out);
   return OkStatus();

@@ -127,6 +127,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
 
   const std::uint64_t id_;  // never used again
   const std::uint64_t fork_generation_;
+  const std::uint64_t front_cache_;  // bytes that a thread may keep, per arena
   telemetry::EventLog& log_;
   EventPool events_;
   AddressIndex index_;

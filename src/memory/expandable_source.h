@@ -41,7 +41,7 @@ namespace keel::memory {
 using ListArenas = std::function<std::vector<Arena*>()>;
 
 struct ExpandableOptions {
-  std::uint64_t handle_size = 32 << 20;       // the largest, for large requests
+  std::uint64_t handle_size = 16 << 20;       // the largest, for large requests
   std::uint64_t small_handle_size = 2 << 20;  // for small ones
   double upkeep = 0.02;                       // part of the time that may go into finer handles
   std::uint64_t reserve = 0;                  // addresses per range; 0: four times the device
