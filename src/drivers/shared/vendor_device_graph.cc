@@ -158,7 +158,7 @@ Status VendorDevice::Resolve(const hal::Command& command, NodeSpec& spec) {
   }
   if (const auto* call = std::get_if<hal::HostCall>(&command)) {
     if (call->function == nullptr) return InvalidArgument("a host call without a function");
-    spec.host_call = {HostCalls::RunNode, open_->host_calls().ForNode(*call)};
+    spec.host_call = {HostCalls::Run, open_->host_calls().Keep(*call)};
   }
   if (const auto* child = std::get_if<hal::ChildGraph>(&command);
       child != nullptr && !child->graph) {
