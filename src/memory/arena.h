@@ -1,0 +1,39 @@
+// Arena: the memory of one stream, for small requests or for large ones. A block freed on the stream
+// is free here at once: whatever the stream does with it next comes after what it did before.
+//
+// The lock is held for bookkeeping only, never over a call of the driver.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "keel/base/mutex.h"
+#include "keel/hal/types.h"
+#include "keel/telemetry/memory_stats.h"
+#include "memory/block_pool.h"
+#include "memory/stream_clock.h"
+
+namespace keel::memory {
+
+// A pool of its own, for the memory of recorded graphs: 0 is everybody's.
+using PoolId = std::uint64_t;
+
+struct Arena {
+  Arena(std::uint32_t number, StreamClock& its_clock, telemetry::Pool its_kind, PoolId its_pool)
+      : index(number), clock(its_clock), kind(its_kind), pool(its_pool) {
+    blocks.set_owner(this);
+  }
+
+  static Arena& Of(const Block& block) { return *static_cast<Arena*>(block.pool->owner()); }
+
+  const std::uint32_t index;  // among the allocator's, from 0
+  StreamClock& clock;
+  const telemetry::Pool kind;
+  const PoolId pool;
+
+  Mutex mutex;
+  BlockPool blocks KEEL_GUARDED_BY(mutex);
+};
+
+}  // namespace keel::memory

@@ -1,0 +1,356 @@
+#include "memory/block_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <iterator>
+
+namespace keel::memory {
+namespace {
+
+constexpr std::size_t kChunk = 256;
+// How many blocks of a bin are looked at for the one that fits best.
+constexpr int kLook = 8;
+
+}  // namespace
+
+BlockPool::BlockPool() = default;
+BlockPool::~BlockPool() = default;
+
+std::size_t BlockPool::BinOf(std::uint64_t size) {
+  const std::uint64_t quanta = size / kQuantum;
+  if (quanta < kLinearBins) return quanta;
+  const auto exponent = static_cast<std::size_t>(57 - std::countl_zero(quanta));  // of the width
+  return kLinearBins + (exponent << 6) + ((quanta >> exponent) & 63);
+}
+
+Block* BlockPool::NewBlock(std::uint64_t address, std::uint64_t size, Block::State state) {
+  if (spare_ == nullptr) {
+    chunks_.push_back(std::make_unique<Block[]>(kChunk));
+    for (std::size_t i = kChunk; i-- > 0;) Recycle(&chunks_.back()[i]);
+  }
+  Block* const block = spare_;
+  spare_ = block->next;
+  *block = {};
+  block->address = address;
+  block->size = size;
+  block->pool = this;
+  block->state = state;
+  return block;
+}
+
+void BlockPool::Recycle(Block* block) {
+  block->next = spare_;
+  spare_ = block;
+}
+
+void BlockPool::Insert(Block* block) {
+  const std::size_t bin = BinOf(block->size);
+  block->state = Block::State::kFree;
+  block->bin = static_cast<std::uint16_t>(bin);
+  block->previous = nullptr;
+  block->next = bins_[bin];
+  if (block->next != nullptr) block->next->previous = block;
+  bins_[bin] = block;
+  words_[bin / 64] |= std::uint64_t{1} << (bin % 64);
+  summary_ |= std::uint64_t{1} << (bin / 64);
+  free_bytes_ += block->size;
+  ++free_;
+}
+
+void BlockPool::Erase(Block* block) {
+  const std::size_t bin = block->bin;
+  if (block->next != nullptr) block->next->previous = block->previous;
+  if (block->previous != nullptr) {
+    block->previous->next = block->next;
+  } else {
+    bins_[bin] = block->next;
+    if (block->next == nullptr) {
+      words_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
+      if (words_[bin / 64] == 0) summary_ &= ~(std::uint64_t{1} << (bin / 64));
+    }
+  }
+  free_bytes_ -= block->size;
+  --free_;
+}
+
+Block* BlockPool::FindFit(std::uint64_t size) const {
+  const auto smallest = [size](Block* list) {
+    Block* best = nullptr;
+    for (int i = 0; i < kLook && list != nullptr; ++i, list = list->next) {
+      if (list->size < size) continue;
+      if (best == nullptr || list->size < best->size) best = list;
+      if (list->size == size) break;
+    }
+    return best;
+  };
+  const std::size_t bin = BinOf(size);
+  if (Block* const found = smallest(bins_[bin]); found != nullptr) return found;
+  // Every block of a later bin fits.
+  std::size_t word = bin / 64;
+  std::uint64_t bits = bin % 64 == 63 ? 0 : words_[word] & (~std::uint64_t{0} << (bin % 64 + 1));
+  if (bits == 0) {
+    const std::uint64_t words = summary_ & ~((std::uint64_t{2} << word) - 1);
+    if (words == 0) return nullptr;
+    word = static_cast<std::size_t>(std::countr_zero(words));
+    bits = words_[word];
+  }
+  return smallest(bins_[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))]);
+}
+
+Block* BlockPool::MergeFree(Block* block) {
+  if (Block* const before = block->before; before->free()) {
+    Erase(before);
+    before->size += block->size;
+    before->epoch = std::max(before->epoch, block->epoch);
+    before->after = block->after;
+    block->after->before = before;
+    Recycle(block);
+    block = before;
+  }
+  if (Block* const after = block->after; after->free()) {
+    Erase(after);
+    block->size += after->size;
+    block->epoch = std::max(block->epoch, after->epoch);
+    block->after = after->after;
+    after->after->before = block;
+    Recycle(after);
+  }
+  Insert(block);
+  return block;
+}
+
+Block* BlockPool::BorderAt(std::uint64_t address) {
+  return NewBlock(address, 0, Block::State::kBorder);
+}
+
+Block* BlockPool::Add(std::uint64_t address, std::uint64_t size, std::uint64_t epoch) {
+  assert(size != 0 && address % kQuantum == 0 && size % kQuantum == 0);
+  Block* const block = NewBlock(address, size, Block::State::kTaken);
+  block->epoch = epoch;
+  bytes_ += size;
+  const auto after = spans_.lower_bound(address);
+  assert(after == spans_.end() || address + size <= after->first);
+  const auto before = after == spans_.begin() ? spans_.end() : std::prev(after);
+  assert(before == spans_.end() || before->second.end <= address);
+  const bool meets_after = after != spans_.end() && after->first == address + size;
+  Span* span = nullptr;
+  if (before != spans_.end() && before->second.end == address) {
+    span = &before->second;
+    block->before = span->back->before;
+    block->before->after = block;
+    block->after = span->back;
+    span->back->before = block;
+    span->back->address = span->end = address + size;
+  } else {
+    span = &spans_[address];
+    *span = {address, address + size, BorderAt(address), BorderAt(address + size)};
+    span->front->after = span->back->before = block;
+    block->before = span->front;
+    block->after = span->back;
+  }
+  if (meets_after) {
+    Span& joined = after->second;
+    block->after = joined.first();
+    joined.first()->before = block;
+    Recycle(span->back);
+    Recycle(joined.front);
+    span->back = joined.back;
+    span->end = joined.end;
+    spans_.erase(after);
+  }
+  return MergeFree(block);
+}
+
+Block* BlockPool::CutOut(Block* free, std::uint64_t address, std::uint64_t size) {
+  assert(free->address <= address && address + size <= free->end());
+  Block* middle = free;
+  if (free->address < address) {
+    middle = NewBlock(address, free->end() - address, Block::State::kFree);
+    middle->epoch = free->epoch;
+    middle->before = free;
+    middle->after = free->after;
+    free->after->before = middle;
+    free->after = middle;
+    free->size = address - free->address;
+    Insert(free);
+  }
+  if (address + size < middle->end()) {
+    Block* const rest =
+        NewBlock(address + size, middle->end() - address - size, Block::State::kFree);
+    rest->epoch = middle->epoch;
+    rest->before = middle;
+    rest->after = middle->after;
+    middle->after->before = rest;
+    middle->after = rest;
+    middle->size = size;
+    Insert(rest);
+  }
+  return middle;
+}
+
+void BlockPool::Remove(Block* free, std::uint64_t address, std::uint64_t size) {
+  assert(free->free());
+  Erase(free);
+  Block* const gone = CutOut(free, address, size);
+  const auto found = std::prev(spans_.upper_bound(address));
+  Span& span = found->second;
+  bytes_ -= size;
+  Block* const before = gone->before;
+  Block* const after = gone->after;
+  Recycle(gone);
+  const bool left = span.begin < address;
+  const bool right = address + size < span.end;
+  if (left && right) {
+    Span second{address + size, span.end, BorderAt(address + size), span.back};
+    second.front->after = after;
+    after->before = second.front;
+    span.back = BorderAt(address);
+    span.end = address;
+    span.back->before = before;
+    before->after = span.back;
+    spans_.emplace(second.begin, second);
+  } else if (left) {
+    span.end = span.back->address = address;
+    span.back->before = before;
+    before->after = span.back;
+  } else if (right) {
+    Span moved = span;
+    moved.begin = moved.front->address = address + size;
+    moved.front->after = after;
+    after->before = moved.front;
+    spans_.erase(found);
+    spans_.emplace(moved.begin, moved);
+  } else {
+    Recycle(span.front);
+    Recycle(span.back);
+    spans_.erase(found);
+  }
+}
+
+Block* BlockPool::Take(Block* free, std::uint64_t address, std::uint64_t size) {
+  assert(free->free());
+  Erase(free);
+  Block* const block = CutOut(free, address, size);
+  block->state = Block::State::kTaken;
+  block->mark = 0;
+  ++taken_;
+  return block;
+}
+
+Block* BlockPool::Allocate(std::uint64_t size, std::uint64_t alignment) {
+  assert(size != 0 && size % kQuantum == 0 && std::has_single_bit(alignment));
+  if (alignment <= kQuantum) {
+    Block* const fit = FindFit(size);
+    return fit == nullptr ? nullptr : Take(fit, fit->address, size);
+  }
+  Block* const fit = FindFit(size + alignment - kQuantum);
+  if (fit == nullptr) return nullptr;
+  return Take(fit, (fit->address + alignment - 1) & ~(alignment - 1), size);
+}
+
+Block* BlockPool::Free(Block* block, std::uint64_t epoch) {
+  assert(block->state == Block::State::kTaken);
+  block->epoch = epoch;
+  --taken_;
+  return MergeFree(block);
+}
+
+void BlockPool::ForEachFree(std::uint64_t size, const std::function<bool(Block*)>& visit) const {
+  const std::size_t least = BinOf(std::max(size, kQuantum));
+  for (std::size_t word = kWords; word-- > least / 64;) {
+    for (std::uint64_t bits = words_[word]; bits != 0;) {
+      const auto bit = static_cast<std::size_t>(63 - std::countl_zero(bits));
+      bits &= ~(std::uint64_t{1} << bit);
+      for (Block* block = bins_[word * 64 + bit]; block != nullptr; block = block->next) {
+        if (block->size >= size && !visit(block)) return;
+      }
+    }
+  }
+}
+
+Block* BlockPool::Find(std::uint64_t address) const {
+  auto span = spans_.upper_bound(address);
+  if (span == spans_.begin()) return nullptr;
+  --span;
+  if (address >= span->second.end) return nullptr;
+  Block* block = span->second.first();
+  while (block->end() <= address) block = block->after;
+  return block;
+}
+
+const Block* BlockPool::Largest() const {
+  const Block* largest = nullptr;
+  if (summary_ == 0) return nullptr;
+  const auto word = static_cast<std::size_t>(63 - std::countl_zero(summary_));
+  const auto bit = static_cast<std::size_t>(63 - std::countl_zero(words_[word]));
+  for (const Block* block = bins_[word * 64 + bit]; block != nullptr; block = block->next) {
+    if (largest == nullptr || block->size > largest->size) largest = block;
+  }
+  return largest;
+}
+
+std::string BlockPool::Check() const {
+  std::uint64_t bytes = 0;
+  std::uint64_t free_bytes = 0;
+  std::size_t taken = 0;
+  std::size_t free = 0;
+  std::uint64_t previous_end = 0;
+  for (const auto& [begin, span] : spans_) {
+    if (begin != span.begin) return fmt::format("the span at {:#x} is filed wrongly", begin);
+    if (!(span.begin < span.end)) return fmt::format("the span at {:#x} is empty", begin);
+    if (bytes != 0 && begin <= previous_end) {
+      return fmt::format("the span at {:#x} meets the one before it", begin);
+    }
+    previous_end = span.end;
+    bytes += span.end - span.begin;
+    if (span.front->address != span.begin || span.back->address != span.end) {
+      return fmt::format("a border of the span at {:#x} is elsewhere", begin);
+    }
+    std::uint64_t at = span.begin;
+    const Block* before = span.front;
+    for (const Block* block = span.first(); block != span.back; block = block->after) {
+      if (block->address != at || block->size == 0) {
+        return fmt::format("blocks do not tile the span at {:#x}: {:#x} instead of {:#x}", begin,
+                           block->address, at);
+      }
+      if (block->before != before || block->pool != this) {
+        return fmt::format("the block at {:#x} is linked wrongly", at);
+      }
+      if (block->free()) {
+        if (before->free()) return fmt::format("two free neighbours meet at {:#x}", at);
+        if (block->bin != BinOf(block->size)) return fmt::format("{:#x} is in a wrong bin", at);
+        ++free;
+        free_bytes += block->size;
+      } else {
+        ++taken;
+      }
+      at = block->end();
+      before = block;
+    }
+    if (at != span.end || span.back->before != before) {
+      return fmt::format("blocks do not tile the end of the span at {:#x}", begin);
+    }
+  }
+  std::size_t filed = 0;
+  for (std::size_t bin = 0; bin < kBins; ++bin) {
+    const bool bit = (words_[bin / 64] >> (bin % 64) & 1) != 0;
+    if (bit != (bins_[bin] != nullptr)) return fmt::format("the bit of bin {} is wrong", bin);
+    if (bit && (summary_ >> (bin / 64) & 1) == 0) return fmt::format("bin {} is hidden", bin);
+    for (const Block* block = bins_[bin]; block != nullptr; block = block->next) {
+      if (!block->free() || block->bin != bin) return fmt::format("bin {} has a stranger", bin);
+      ++filed;
+    }
+  }
+  if (filed != free || free != free_ || taken != taken_ || bytes != bytes_ ||
+      free_bytes != free_bytes_) {
+    return fmt::format(
+        "counters: {} filed, {} free of {} counted, {} taken of {}, {} bytes of {}, {} free of {}",
+        filed, free, free_, taken, taken_, bytes, bytes_, free_bytes, free_bytes_);
+  }
+  return {};
+}
+
+}  // namespace keel::memory

@@ -1,0 +1,146 @@
+// BlockPool: which bytes of some address space are taken. Bookkeeping over numbers: it touches no
+// memory that it hands out, so device memory, pinned memory and plain offsets are all the same to
+// it, and it is tested without any device.
+//
+// The pool is made of spans: runs of addresses that are there (backed by memory), added and removed
+// by the owner. Blocks tile every span. A free block never has a free neighbour. Each span ends in
+// a border on both sides, a block of no bytes that counts as taken, so that merging needs no test
+// for an end.
+//
+// Free blocks are found by size, without a scan: a bin for each multiple of 512 bytes up to 64 KiB
+// and 64 bins for each doubling above, with a bitmap over the bins. A request takes the smallest of
+// the first few blocks in its own bin that fit, else one of the next bin that has any: a waste of
+// at most 1/64 against exact best fit. Allocate and Free cost a constant: no more at 65,536 holes
+// than at 64 (docs/essays/finding-a-hole.md).
+//
+// Not thread-safe: the owner has the lock. A Block lives until it merges or its span goes; whoever
+// holds a taken one may keep its address.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace keel::memory {
+
+class BlockPool;
+
+// What every address and size in a pool is a multiple of.
+inline constexpr std::uint64_t kQuantum = 512;
+
+constexpr std::uint64_t RoundToQuantum(std::uint64_t size) {
+  return (size + kQuantum - 1) & ~(kQuantum - 1);
+}
+
+struct Block {
+  enum class State : std::uint8_t { kFree, kTaken, kBorder };
+
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+  Block* before = nullptr;  // neighbours by address, of the same span
+  Block* after = nullptr;
+  // Free: the neighbours in its bin. Taken: the owner's own.
+  Block* next = nullptr;
+  Block* previous = nullptr;
+  BlockPool* pool = nullptr;
+  // Of the owner: when it was last freed, in the owner's measure. Merging keeps the later one.
+  std::uint64_t epoch = 0;
+  std::uint64_t requested = 0;  // of the owner, while taken
+  std::uint32_t tag = 0;        // of the owner, while taken
+  std::uint16_t bin = 0;        // of the pool, while free
+  State state = State::kFree;
+  std::uint8_t mark = 0;  // of the owner, while taken; 0 when handed out
+
+  std::uint64_t end() const { return address + size; }
+  bool free() const { return state == State::kFree; }
+};
+
+class BlockPool {
+ public:
+  struct Span {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    Block* front = nullptr;  // its borders
+    Block* back = nullptr;
+
+    Block* first() const { return front->after; }
+    Block* last() const { return back->before; }
+  };
+
+  BlockPool();
+  BlockPool(const BlockPool&) = delete;
+  BlockPool& operator=(const BlockPool&) = delete;
+  ~BlockPool();
+
+  // `owner` is any number that the owner wants to find again from a block.
+  void set_owner(void* owner) { owner_ = owner; }
+  void* owner() const { return owner_; }
+
+  // New bytes: they must not overlap what is there. Returns the free block that they are now in,
+  // which is larger where they meet free neighbours. `epoch` as if they had just been freed.
+  Block* Add(std::uint64_t address, std::uint64_t size, std::uint64_t epoch = 0);
+  // The bytes are gone: they must lie within the free block. The span may fall into two.
+  void Remove(Block* free, std::uint64_t address, std::uint64_t size);
+
+  // A taken block of exactly `size` bytes at a multiple of `alignment` (a power of two), or null
+  // when no free block has them. Lowest addresses of the block that fits best.
+  Block* Allocate(std::uint64_t size, std::uint64_t alignment = kQuantum);
+  // The same at a place of the caller's choice, within a free block.
+  Block* Take(Block* free, std::uint64_t address, std::uint64_t size);
+  // Gives a taken block back, and returns the free block that it is now in.
+  Block* Free(Block* block, std::uint64_t epoch = 0);
+
+  // By address, apart from each other by at least a byte that is not there.
+  const std::map<std::uint64_t, Span>& spans() const { return spans_; }
+  // Free blocks of at least `size`, the largest bins first, until `visit` says false. `visit` must
+  // not change the pool.
+  void ForEachFree(std::uint64_t size, const std::function<bool(Block*)>& visit) const;
+  // The block that has the byte at `address`, free or taken; null: it is not there. Walks the span.
+  Block* Find(std::uint64_t address) const;
+  // The largest free block, or null. For messages.
+  const Block* Largest() const;
+
+  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t free_bytes() const { return free_bytes_; }
+  std::size_t taken_blocks() const { return taken_; }
+  std::size_t free_blocks() const { return free_; }
+
+  // Empty, or what is wrong with the books: every invariant of this header. For tests; walks all.
+  std::string Check() const;
+
+ private:
+  static constexpr std::size_t kLinearBins = 64;
+  static constexpr std::size_t kBins = 64 * 35;
+  static constexpr std::size_t kWords = kBins / 64;
+
+  static std::size_t BinOf(std::uint64_t size);
+  Block* NewBlock(std::uint64_t address, std::uint64_t size, Block::State state);
+  void Recycle(Block* block);
+  void Insert(Block* block);  // into its bin
+  void Erase(Block* block);   // out of its bin
+  Block* FindFit(std::uint64_t size) const;
+  Block* MergeFree(Block* block);
+  // Cuts [address, address + size) out of a free block that is in no bin any more; what is left on
+  // the sides is free again. Returns the block of the middle, still marked free and in no bin.
+  Block* CutOut(Block* free, std::uint64_t address, std::uint64_t size);
+  Block* BorderAt(std::uint64_t address);
+
+  void* owner_ = nullptr;
+  std::uint64_t summary_ = 0;  // bit w: words_[w] is not zero
+  std::array<std::uint64_t, kWords> words_{};
+  std::array<Block*, kBins> bins_{};
+  std::uint64_t bytes_ = 0;
+  std::uint64_t free_bytes_ = 0;
+  std::size_t taken_ = 0;
+  std::size_t free_ = 0;
+  std::map<std::uint64_t, Span> spans_;  // by begin
+  std::vector<std::unique_ptr<Block[]>> chunks_;
+  Block* spare_ = nullptr;
+};
+
+}  // namespace keel::memory

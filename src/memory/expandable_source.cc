@@ -1,0 +1,610 @@
+#include "memory/expandable_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+#include "keel/base/log.h"
+
+namespace keel::memory {
+namespace {
+
+std::uint64_t UpTo(std::uint64_t value, std::uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// What a request for addresses falls back to when there are not so many.
+constexpr int kReserveTries = 6;
+
+}  // namespace
+
+ExpandableSource::ExpandableSource(std::shared_ptr<hal::Device> device, AddressIndex& index,
+                                   MemoryLimit& limit, ListArenas arenas,
+                                   SegmentListener& listener, ExpandableOptions options)
+    : device_(std::move(device)),
+      index_(index),
+      limit_(limit),
+      arenas_(std::move(arenas)),
+      listener_(listener),
+      options_(std::move(options)),
+      granule_(device_->capabilities().granularity.minimum.count()),
+      handle_size_(UpTo(options_.handle_size, granule_)),
+      small_handle_size_(UpTo(options_.small_handle_size, granule_)),
+      began_ns_(Now()) {}
+
+ExpandableSource::~ExpandableSource() = default;
+
+std::int64_t ExpandableSource::Now() const {
+  if (options_.now_ns) return options_.now_ns();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+const hal::AddressRange& ExpandableSource::RangeOf(std::uint64_t address) const {
+  return std::find_if(ranges_.begin(), ranges_.end(),
+                      [&](const Range& range) {
+                        return range.begin <= address && address < range.end;
+                      })
+      ->addresses;
+}
+
+// --- Where a request goes ---------------------------------------------------------------------
+
+std::vector<ExpandableSource::Interval> ExpandableSource::Missing(std::uint64_t begin,
+                                                                  std::uint64_t end) const {
+  std::vector<Interval> missing;
+  std::uint64_t at = PageDown(begin);
+  const std::uint64_t last = PageUp(end);
+  auto extent = extents_.upper_bound(at);
+  if (extent != extents_.begin()) --extent;
+  for (; extent != extents_.end() && extent->first < last; ++extent) {
+    if (!extent->second.present || extent->second.end() <= at) continue;
+    if (extent->first > at) missing.push_back({at, extent->first});
+    at = extent->second.end();
+  }
+  if (at < last) missing.push_back({at, last});
+  return missing;
+}
+
+std::uint64_t ExpandableSource::MissingBytes(std::uint64_t begin, std::uint64_t end) const {
+  std::uint64_t bytes = 0;
+  for (const Interval& interval : Missing(begin, end)) bytes += interval.size();
+  return bytes;
+}
+
+bool ExpandableSource::Haunted(std::uint64_t begin, std::uint64_t end) {
+  auto extent = extents_.upper_bound(PageDown(begin));
+  if (extent != extents_.begin()) --extent;
+  for (; extent != extents_.end() && extent->first < PageUp(end); ++extent) {
+    const Extent& ghost = extent->second;
+    if (ghost.present || ghost.end() <= PageDown(begin)) continue;
+    const Result<bool> passed = ghost.arena->clock.Passed(ghost.epoch);
+    if (!passed.ok() || !*passed) return true;
+  }
+  return false;
+}
+
+std::vector<ExpandableSource::Gap> ExpandableSource::GapsOf(const Range& range,
+                                                            const BlockPool& blocks) {
+  std::vector<Gap> gaps;
+  Gap gap{.addresses = {range.begin, range.begin}};
+  for (auto span = blocks.spans().lower_bound(range.begin);
+       span != blocks.spans().end() && span->first < range.end; ++span) {
+    Block* const first = span->second.first();
+    Block* const last = span->second.last();
+    if (first->free()) gap.blocks.push_back(first);
+    if (first->free() && first == last) continue;  // and the gap goes on
+    gap.addresses.end = first->free() ? first->end() : first->address;
+    // A gap that is all there is none that memory could be added to.
+    if (gap.addresses.begin < span->first) gaps.push_back(gap);
+    gap = {.addresses = {last->free() ? last->address : last->end(), 0}};
+    if (last->free()) gap.blocks.push_back(last);
+  }
+  gap.addresses.end = range.end;
+  gap.open = true;
+  gaps.push_back(std::move(gap));
+  return gaps;
+}
+
+Result<ExpandableSource::Place> ExpandableSource::FindPlace(Arena& arena, std::uint64_t size,
+                                                            std::uint64_t alignment) {
+  const auto up = [&](std::uint64_t address) { return UpTo(address, alignment); };
+  for (int attempt = 0;; ++attempt) {
+    std::uint64_t least = ~std::uint64_t{0};
+    Place best;
+    const auto consider = [&](const Gap& gap, std::uint64_t address) {
+      if (address < gap.addresses.begin || address > gap.addresses.end ||
+          gap.addresses.end - address < size) {
+        return;
+      }
+      const std::uint64_t bytes = MissingBytes(address, address + size);
+      if (bytes >= least || Haunted(address, address + size)) return;
+      least = bytes;
+      best.address = address;
+      best.blocks = gap.blocks;
+    };
+    for (const Range& range : ranges_) {
+      if (range.arena != &arena) continue;
+      for (const Gap& gap : GapsOf(range, arena.blocks)) {
+        consider(gap, up(gap.addresses.begin));
+        if (!gap.open) {
+          if (gap.addresses.size() >= size) {
+            consider(gap, (gap.addresses.end - size) / alignment * alignment);
+          }
+          continue;
+        }
+        // Behind everything that was ever mapped nothing is in the way.
+        auto extent = extents_.lower_bound(range.end);
+        if (extent != extents_.begin() && std::prev(extent)->first >= range.begin) {
+          consider(gap, up(std::max(gap.addresses.begin, std::prev(extent)->second.end())));
+        }
+      }
+    }
+    if (least != ~std::uint64_t{0}) return best;
+    if (attempt > 0) return Internal("a new range of addresses has no place for a request");
+    KEEL_TRY(AddRange(arena, UpTo(size, granule_) + (alignment > granule_ ? alignment : 0)));
+  }
+}
+
+Status ExpandableSource::AddRange(Arena& arena, std::uint64_t size) {
+  const std::uint64_t wish =
+      options_.reserve != 0 ? options_.reserve : 4 * device_->info().memory.count();
+  std::uint64_t reserve = std::max(UpTo(wish, granule_), size);
+  for (int i = 0;; ++i) {
+    Result<hal::AddressRange> range =
+        Timed([&] { return hal::AddressRange::Create(device_, Bytes(reserve)); });
+    if (range.ok()) {
+      const std::uint64_t begin = range->address().value();
+      ranges_.push_back({*std::move(range), &arena, begin, begin + reserve});
+      return OkStatus();
+    }
+    if (range.status().code() != StatusCode::kResourceExhausted || reserve == size ||
+        i == kReserveTries) {
+      return std::move(range).status();
+    }
+    reserve = std::max(UpTo(reserve / 4, granule_), size);
+  }
+}
+
+Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) {
+  const MutexLock lock(mutex_);
+  Place place;
+  std::vector<Interval> missing;
+  std::vector<Block*> held;
+  {
+    const MutexLock arena_lock(arena.mutex);
+    // Somebody may have been here while this thread waited for the lock.
+    if (Block* const block = arena.blocks.Allocate(size, alignment); block != nullptr) return block;
+    KEEL_ASSIGN(place, FindPlace(arena, size, alignment));
+    missing = Missing(place.address, place.address + size);
+    // What is there already must not be taken by others meanwhile.
+    for (Block* block : place.blocks) {
+      const std::uint64_t begin = std::max(block->address, place.address);
+      const std::uint64_t end = std::min(block->end(), place.address + size);
+      if (begin < end) held.push_back(arena.blocks.Take(block, begin, end - begin));
+    }
+  }
+  std::vector<Handle*> filled;
+  const Status status = Fill(arena, missing, filled);
+  const MutexLock arena_lock(arena.mutex);
+  Block* free = nullptr;
+  for (Block* const block : held) free = arena.blocks.Free(block, block->epoch);
+  for (const Handle* const handle : filled) {
+    free = arena.blocks.Add(handle->at, handle->size, handle->epoch);
+  }
+  if (!status.ok()) return status;
+  // The last piece to become free joined all the others.
+  return arena.blocks.Take(free, place.address, size);
+}
+
+// --- What fills it ----------------------------------------------------------------------------
+
+std::vector<ExpandableSource::Candidate> ExpandableSource::CandidatesOf(Arena& from,
+                                                                        std::uint64_t epoch) {
+  std::vector<Candidate> candidates;
+  from.blocks.ForEachFree(granule_, [&](Block* block) {
+    if (block->epoch > epoch) return true;
+    for (auto extent = extents_.lower_bound(block->address);
+         extent != extents_.end() && extent->second.end() <= block->end(); ++extent) {
+      if (extent->second.present && extent->second.handle->pins == 0) {
+        candidates.push_back({block, extent->second.handle});
+      }
+    }
+    return true;
+  });
+  return candidates;
+}
+
+void ExpandableSource::Detach(Arena& from, const Candidate& candidate) {
+  Handle& handle = *candidate.handle;
+  Extent& extent = extents_.at(handle.at);
+  handle.epoch = candidate.block->epoch;
+  from.blocks.Remove(candidate.block, handle.at, handle.size);
+  extent.present = false;
+  extent.epoch = handle.epoch;
+  handle.ghosts.push_back(handle.at);
+  ++ghosts_;
+  handle.at = 0;
+  handle.arena = nullptr;
+}
+
+void ExpandableSource::PutBack(Handle* handle) {
+  const std::uint64_t home = handle->ghosts.back();
+  handle->ghosts.pop_back();
+  --ghosts_;
+  Extent& extent = extents_.at(home);
+  extent.present = true;
+  handle->at = home;
+  handle->arena = extent.arena;
+  const MutexLock lock(extent.arena->mutex);
+  extent.arena->blocks.Add(home, handle->size, handle->epoch);
+}
+
+void ExpandableSource::TakeDonors(const Arena& arena, const std::vector<Interval>& missing,
+                                  std::vector<Handle*>& donors) {
+  std::uint64_t need = 0;
+  std::uint64_t longest = 0;
+  for (const Interval& interval : missing) {
+    need += interval.size();
+    longest = std::max(longest, interval.size());
+  }
+  const auto was_here = [&](const Handle& handle) {
+    return std::any_of(handle.ghosts.begin(), handle.ghosts.end(), [&](std::uint64_t ghost) {
+      return std::any_of(missing.begin(), missing.end(), [&](const Interval& interval) {
+        return interval.begin <= ghost && ghost + handle.size <= interval.end;
+      });
+    });
+  };
+  std::vector<Arena*> arenas = arenas_();
+  std::stable_partition(arenas.begin(), arenas.end(),
+                        [&](const Arena* each) { return &each->clock == &arena.clock; });
+  for (Arena* const from : arenas) {
+    if (need == 0) return;
+    if (from->pool != 0) continue;
+    std::uint64_t epoch = ~std::uint64_t{0};
+    if (&from->clock != &arena.clock) {
+      const Result<std::uint64_t> passed = from->clock.Poll();
+      if (!passed.ok()) continue;
+      epoch = *passed;
+    }
+    std::uint64_t latest = 0;
+    {
+      const MutexLock lock(from->mutex);
+      std::vector<Candidate> candidates = CandidatesOf(*from, epoch);
+      std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+        return a.handle->size != b.handle->size ? a.handle->size > b.handle->size
+                                                : a.handle->at < b.handle->at;
+      });
+      std::stable_partition(candidates.begin(), candidates.end(),
+                            [&](const Candidate& each) { return was_here(*each.handle); });
+      std::vector<Candidate> chosen;
+      for (const Candidate& each : candidates) {
+        if (each.handle->size > longest || each.handle->size > need) continue;
+        need -= each.handle->size;
+        chosen.push_back(each);
+      }
+      std::sort(chosen.begin(), chosen.end(), [](const Candidate& a, const Candidate& b) {
+        return a.handle->at > b.handle->at;
+      });
+      for (const Candidate& each : chosen) {
+        Detach(*from, each);
+        latest = std::max(latest, each.handle->epoch);
+        // On another clock the date means nothing, and is past.
+        if (&from->clock != &arena.clock) each.handle->epoch = 0;
+        donors.push_back(each.handle);
+      }
+    }
+    // So that the ghosts can be unmapped some day. A stream that is being captured has no answer
+    // yet: the next one marks it.
+    if (latest != 0) static_cast<void>(from->clock.Mark(latest).ok());
+    // What was not there yet will be, at the next request.
+    if (need != 0 && &from->clock != &arena.clock) {
+      static_cast<void>(from->clock.Mark(from->clock.now()).ok());
+    }
+  }
+}
+
+Status ExpandableSource::Fill(Arena& arena, const std::vector<Interval>& missing,
+                              std::vector<Handle*>& filled) {
+  std::vector<Handle*> donors;
+  TakeDonors(arena, missing, donors);
+  Status status;
+  for (const Interval& interval : missing) {
+    status = FillInterval(arena, interval, donors, filled);
+    if (!status.ok()) break;
+  }
+  for (Handle* const donor : donors) PutBack(donor);
+  LimitGhosts();
+  return status;
+}
+
+Status ExpandableSource::FillInterval(Arena& arena, Interval interval,
+                                      std::vector<Handle*>& donors, std::vector<Handle*>& filled) {
+  while (interval.size() != 0) {
+    Handle* handle = nullptr;
+    const auto ghost = extents_.find(interval.begin);
+    auto found = donors.end();
+    if (ghost != extents_.end() && ghost->second.handle->size <= interval.size()) {
+      found = std::find(donors.begin(), donors.end(), ghost->second.handle);
+    }
+    if (found == donors.end()) {
+      for (auto each = donors.begin(); each != donors.end(); ++each) {
+        if ((*each)->size > interval.size()) continue;
+        if (found == donors.end() || (*each)->size > (*found)->size) found = each;
+      }
+    }
+    if (found != donors.end()) {
+      handle = *found;
+      KEEL_TRY(MapAt(handle, arena, interval.begin));
+      donors.erase(found);
+    } else {
+      ReleaseLargerThan(interval.size());
+      const std::int64_t before = stats_.driver_ns;
+      KEEL_ASSIGN(handle, Create(NewHandleSize(arena, interval.size())));
+      if (Status mapped = MapAt(handle, arena, interval.begin); !mapped.ok()) {
+        static_cast<void>(Release(handle).ok());  // logged and tried again by its owner
+        return mapped;
+      }
+      // A moving average: one slow call changes little.
+      handle_cost_ns_ += (stats_.driver_ns - before - handle_cost_ns_) / 8;
+    }
+    interval.begin += handle->size;
+    filled.push_back(handle);
+  }
+  return OkStatus();
+}
+
+std::uint64_t ExpandableSource::NewHandleSize(const Arena& arena, std::uint64_t size) const {
+  if (arena.kind == telemetry::Pool::kSmall) return std::min(size, small_handle_size_);
+  const double allowed =
+      options_.upkeep * static_cast<double>(Now() - began_ns_) -
+      static_cast<double>(stats_.driver_ns);
+  for (std::uint64_t each = granule_; each < handle_size_; each *= 2) {
+    const auto count = static_cast<double>((size + each - 1) / each);
+    if (count * static_cast<double>(handle_cost_ns_) <= allowed) return std::min(size, each);
+  }
+  return std::min(size, handle_size_);
+}
+
+Result<ExpandableSource::Handle*> ExpandableSource::Create(std::uint64_t size) {
+  if (!limit_.TryTake(size)) {
+    return ResourceExhausted(fmt::format("{} more would exceed the limit of {}, of which {} is held",
+                                         ToString(Bytes(size)), ToString(Bytes(limit_.limit())),
+                                         ToString(Bytes(limit_.held()))));
+  }
+  Result<hal::PhysicalMemory> memory =
+      Timed([&] { return hal::PhysicalMemory::Create(device_, Bytes(size), options_.memory); });
+  if (!memory.ok()) {
+    limit_.GiveBack(size);
+    return std::move(memory).status();
+  }
+  auto handle = std::make_unique<Handle>();
+  handle->memory = *std::move(memory);
+  handle->size = size;
+  Handle* const raw = handle.get();
+  handles_.emplace(raw, std::move(handle));
+  ++stats_.created;
+  return raw;
+}
+
+Status ExpandableSource::MapAt(Handle* handle, Arena& arena, std::uint64_t address) {
+  const bool is_new = handle->ghosts.empty();
+  const std::uint64_t from = is_new ? 0 : handle->ghosts.back();
+  const auto known = extents_.find(address);
+  if (known != extents_.end() && known->second.handle == handle) {
+    std::erase(handle->ghosts, address);
+    --ghosts_;
+    ++stats_.returned;
+    known->second.present = true;
+  } else {
+    KEEL_TRY(UnmapGhosts(address, address + handle->size));
+    KEEL_TRY(index_.Cover(address, handle->size));
+    const hal::AddressRange& range = RangeOf(address);
+    Extent extent;
+    KEEL_ASSIGN(extent.mapping, Timed([&] {
+                  return hal::Mapping::Create(range, Offset(address - range.address().value()),
+                                              handle->memory, options_.grants);
+                }));
+    extent.handle = handle;
+    extent.present = true;
+    extent.arena = &arena;
+    extents_.emplace(address, std::move(extent));
+    if (!is_new) ++stats_.moved;
+  }
+  handle->at = address;
+  handle->arena = &arena;
+  if (is_new) {
+    listener_.OnMapped(arena, address, handle->size, false);
+  } else {
+    listener_.OnMoved(*extents_.at(from).arena, from, arena, address, handle->size);
+  }
+  return OkStatus();
+}
+
+// --- What goes --------------------------------------------------------------------------------
+
+Status ExpandableSource::UnmapGhost(std::map<std::uint64_t, Extent>::iterator extent) {
+  std::erase(extent->second.handle->ghosts, extent->first);
+  --ghosts_;
+  ++stats_.unmapped;
+  hal::Mapping mapping = std::move(extent->second.mapping);
+  extents_.erase(extent);
+  return Timed([&] { return mapping.Close(); });
+}
+
+Status ExpandableSource::UnmapGhosts(std::uint64_t begin, std::uint64_t end) {
+  auto extent = extents_.upper_bound(begin);
+  if (extent != extents_.begin() && std::prev(extent)->second.end() > begin) --extent;
+  while (extent != extents_.end() && extent->first < end) {
+    KEEL_TRY(UnmapGhost(extent++));
+  }
+  return OkStatus();
+}
+
+bool ExpandableSource::Idle(const Handle& handle) {
+  return std::all_of(handle.ghosts.begin(), handle.ghosts.end(), [&](std::uint64_t ghost) {
+    const Extent& extent = extents_.at(ghost);
+    const Result<bool> passed = extent.arena->clock.Passed(extent.epoch);
+    return passed.ok() && *passed;
+  });
+}
+
+void ExpandableSource::LimitGhosts() {
+  for (auto extent = extents_.begin(); extent != extents_.end() && ghosts_ > options_.max_ghosts;) {
+    const auto each = extent++;
+    if (each->second.present) continue;
+    const Result<bool> passed = each->second.arena->clock.Passed(each->second.epoch);
+    if (!passed.ok() || !*passed) continue;
+    if (const Status status = UnmapGhost(each); !status.ok()) {
+      Log(LogLevel::kWarn, fmt::format("unmapping memory that moved: {}", status.ToString()));
+    }
+  }
+}
+
+Status ExpandableSource::Release(Handle* handle) {
+  const std::uint64_t size = handle->size;
+  const std::uint64_t home = handle->ghosts.empty() ? 0 : handle->ghosts.back();
+  const Arena* const arena = home == 0 ? nullptr : extents_.at(home).arena;
+  Status status;
+  while (!handle->ghosts.empty()) {
+    Status unmapped = UnmapGhost(extents_.find(handle->ghosts.back()));
+    if (status.ok()) status = std::move(unmapped);
+  }
+  Status closed = Timed([&] { return handle->memory.Close(); });
+  if (status.ok()) status = std::move(closed);
+  ++stats_.released;
+  handles_.erase(handle);
+  limit_.GiveBack(size);
+  if (arena != nullptr) listener_.OnUnmapped(*arena, home, size, false);
+  return status;
+}
+
+bool ExpandableSource::ReleaseLargerThan(std::uint64_t size) {
+  Arena* best_from = nullptr;
+  std::uint64_t best_size = ~std::uint64_t{0};
+  const std::vector<Arena*> arenas = arenas_();
+  const auto smallest = [&](Arena& from, std::uint64_t epoch) KEEL_REQUIRES(mutex_, from.mutex) {
+    Candidate best;
+    for (const Candidate& each : CandidatesOf(from, epoch)) {
+      if (each.handle->size <= size || !Idle(*each.handle)) continue;
+      if (best.handle == nullptr || each.handle->size < best.handle->size) best = each;
+    }
+    return best;
+  };
+  for (Arena* const from : arenas) {
+    if (from->pool != 0) continue;
+    const Result<std::uint64_t> passed = from->clock.Poll();
+    if (!passed.ok()) continue;
+    const MutexLock lock(from->mutex);
+    const Candidate found = smallest(*from, *passed);
+    if (found.handle != nullptr && found.handle->size < best_size) {
+      best_from = from;
+      best_size = found.handle->size;
+    }
+  }
+  if (best_from == nullptr) return false;
+  const Result<std::uint64_t> passed = best_from->clock.Poll();
+  if (!passed.ok()) return false;
+  Candidate found;
+  {
+    const MutexLock lock(best_from->mutex);
+    found = smallest(*best_from, *passed);
+    if (found.handle == nullptr) return false;
+    Detach(*best_from, found);
+  }
+  if (const Status status = Release(found.handle); !status.ok()) {
+    Log(LogLevel::kWarn, fmt::format("giving memory back: {}", status.ToString()));
+  }
+  return true;
+}
+
+Status ExpandableSource::Trim(std::uint64_t target, Deadline wait, const PoolId* only) {
+  const MutexLock lock(mutex_);
+  Status status;
+  for (Arena* const from : arenas_()) {
+    if (limit_.held() <= target) break;
+    if (only == nullptr ? from->pool != 0 : from->pool != *only) continue;
+    // A wait that ends early leaves what is still in use.
+    const Status waited = from->clock.Wait(from->clock.now(), wait);
+    if (waited.code() == StatusCode::kDeviceLost) return waited;
+    KEEL_ASSIGN(const std::uint64_t passed, from->clock.Poll());
+    std::vector<Handle*> gone;
+    {
+      const MutexLock arena_lock(from->mutex);
+      std::vector<Candidate> candidates = CandidatesOf(*from, passed);
+      std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+        return a.handle->at > b.handle->at;
+      });
+      std::uint64_t held = limit_.held();
+      for (const Candidate& each : candidates) {
+        if (held <= target) break;
+        if (!Idle(*each.handle)) continue;
+        held -= each.handle->size;
+        Detach(*from, each);
+        gone.push_back(each.handle);
+      }
+    }
+    for (Handle* const handle : gone) {
+      Status released = Release(handle);
+      if (status.ok()) status = std::move(released);
+    }
+  }
+  return status;
+}
+
+std::vector<SegmentInfo> ExpandableSource::Segments() {
+  const MutexLock lock(mutex_);
+  std::vector<SegmentInfo> segments;
+  for (const auto& [address, extent] : extents_) {
+    if (!extent.present) continue;
+    if (!segments.empty() && segments.back().arena == extent.arena &&
+        segments.back().address + segments.back().size == address) {
+      segments.back().size += extent.handle->size;
+    } else {
+      segments.push_back({extent.arena, address, extent.handle->size, true});
+    }
+  }
+  return segments;
+}
+
+Status ExpandableSource::Pin(std::uint64_t address, std::uint64_t size) {
+  const MutexLock lock(mutex_);
+  if (size == 0 || !Missing(address, address + size).empty()) {
+    return InvalidArgument(fmt::format("{} at {} is not all memory of this allocator",
+                                       ToString(Bytes(size)), ToString(DeviceAddress(address))));
+  }
+  for (auto extent = std::prev(extents_.upper_bound(address));
+       extent != extents_.end() && extent->first < address + size; ++extent) {
+    ++extent->second.handle->pins;
+  }
+  return OkStatus();
+}
+
+Status ExpandableSource::Unpin(std::uint64_t address, std::uint64_t size) {
+  const MutexLock lock(mutex_);
+  std::vector<Handle*> pinned;
+  if (size != 0 && Missing(address, address + size).empty()) {
+    for (auto extent = std::prev(extents_.upper_bound(address));
+         extent != extents_.end() && extent->first < address + size; ++extent) {
+      pinned.push_back(extent->second.handle);
+    }
+  }
+  if (pinned.empty() || std::any_of(pinned.begin(), pinned.end(),
+                                    [](const Handle* handle) { return handle->pins == 0; })) {
+    return InvalidArgument(fmt::format("{} at {} was not pinned", ToString(Bytes(size)),
+                                       ToString(DeviceAddress(address))));
+  }
+  for (Handle* const handle : pinned) --handle->pins;
+  return OkStatus();
+}
+
+ExpandableSource::Stats ExpandableSource::stats() {
+  const MutexLock lock(mutex_);
+  return stats_;
+}
+
+}  // namespace keel::memory

@@ -1,0 +1,58 @@
+// PlainSource: segments as the device gives them, each one allocation: for devices without virtual
+// memory, and for comparison. Sizes follow the rules that PyTorch's allocator made common: 2 MiB for
+// small requests, `large_segment_size` for those below 10 MiB, else the request rounded to 2 MiB.
+//
+// A segment goes back to the device only when all of it is free. Giving it back waits for the
+// device, as the primitive says.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "keel/base/mutex.h"
+#include "keel/hal/memory.h"
+#include "memory/address_index.h"
+#include "memory/memory_limit.h"
+#include "memory/segment_source.h"
+
+namespace keel::memory {
+
+struct PlainOptions {
+  std::uint64_t large_segment_size = 20 << 20;
+};
+
+class PlainSource : public SegmentSource {
+ public:
+  PlainSource(std::shared_ptr<hal::Device> device, AddressIndex& index, MemoryLimit& limit,
+              SegmentListener& listener, const PlainOptions& options)
+      : device_(std::move(device)),
+        index_(index),
+        limit_(limit),
+        listener_(listener),
+        options_(options) {}
+
+  Result<Block*> Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) override
+      KEEL_EXCLUDES(mutex_);
+  Status Trim(std::uint64_t target, Deadline wait, const PoolId* only) override
+      KEEL_EXCLUDES(mutex_);
+  std::vector<SegmentInfo> Segments() override KEEL_EXCLUDES(mutex_);
+
+ private:
+  struct Segment {
+    hal::PlainMemory memory;
+    Arena* arena = nullptr;
+  };
+  std::uint64_t SegmentSize(const Arena& arena, std::uint64_t size) const;
+
+  const std::shared_ptr<hal::Device> device_;
+  AddressIndex& index_;
+  MemoryLimit& limit_;
+  SegmentListener& listener_;
+  const PlainOptions options_;
+  Mutex mutex_;
+  std::map<std::uint64_t, Segment> segments_ KEEL_GUARDED_BY(mutex_);  // by address
+};
+
+}  // namespace keel::memory

@@ -1,0 +1,64 @@
+// StreamClock: how far a stream has come, for those who wait for memory that it may still use.
+//
+// Time on a stream is cut into epochs. What is freed gets the present epoch as its date, which costs
+// a load. Somebody who needs to know whether the work before a free is done ends the epoch: an event
+// is recorded behind everything that the stream has by now, and when it is reached all earlier dates
+// are past. So there is an event for each question, not for each free.
+//
+// Nothing can be asked about a stream that is being captured: marks fail with kFailedPrecondition.
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "keel/base/deadline.h"
+#include "keel/base/mutex.h"
+#include "keel/base/result.h"
+#include "keel/hal/device.h"
+#include "keel/memory/event_pool.h"
+
+namespace keel::memory {
+
+class StreamClock {
+ public:
+  StreamClock(std::shared_ptr<hal::Device> device, EventPool& events, hal::StreamHandle stream)
+      : device_(std::move(device)), events_(events), stream_(stream) {}
+  StreamClock(const StreamClock&) = delete;
+  StreamClock& operator=(const StreamClock&) = delete;
+
+  hal::StreamHandle stream() const { return stream_; }
+
+  // The date of what is freed now.
+  std::uint64_t now() const { return now_.load(std::memory_order_relaxed); }
+
+  // Makes sure that `epoch` has an end to wait for. No driver call if it has one already.
+  Status Mark(std::uint64_t epoch) KEEL_EXCLUDES(mutex_);
+  // Whether all work before the end of `epoch` is done. An epoch without a mark is not.
+  // kDeviceLost, and every other error of the event, is an error and not "not yet".
+  Result<bool> Passed(std::uint64_t epoch) KEEL_EXCLUDES(mutex_);
+  // The last epoch that is known to have passed, after asking about those that are marked.
+  Result<std::uint64_t> Poll() KEEL_EXCLUDES(mutex_);
+  // Marks and waits.
+  Status Wait(std::uint64_t epoch, Deadline deadline) KEEL_EXCLUDES(mutex_);
+
+ private:
+  struct End {
+    std::uint64_t epoch = 0;
+    PooledEvent event;
+  };
+  Status MarkLocked(std::uint64_t epoch) KEEL_REQUIRES(mutex_);
+
+  const std::shared_ptr<hal::Device> device_;
+  EventPool& events_;
+  const hal::StreamHandle stream_;
+  std::atomic<std::uint64_t> now_{1};
+  std::atomic<std::uint64_t> passed_{0};  // this epoch and all before it
+  Mutex mutex_;
+  std::uint64_t marked_ KEEL_GUARDED_BY(mutex_) = 0;  // this epoch and all before it have an end
+  std::deque<End> ends_ KEEL_GUARDED_BY(mutex_);  // not known to be reached, in order
+};
+
+}  // namespace keel::memory

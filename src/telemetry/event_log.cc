@@ -1,0 +1,231 @@
+#include "keel/telemetry/event_log.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "keel/base/mutex.h"
+
+namespace keel::telemetry {
+namespace {
+
+constexpr std::size_t kStripes = 64;
+constexpr std::size_t kChunkEvents = 256;
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
+
+// Events of one stripe in order of time.
+struct Chunk {
+  std::array<MemoryEvent, kChunkEvents> events;
+  std::size_t count = 0;
+
+  std::int64_t last_time() const { return events[count - 1].time_ns; }
+};
+
+struct alignas(64) Stripe {
+  Mutex mutex;
+  std::shared_ptr<Chunk> chunk KEEL_GUARDED_BY(mutex);  // the one being filled; null before use
+  std::uint64_t recorded KEEL_GUARDED_BY(mutex) = 0;
+};
+
+// Threads are dealt out in turn, so that up to kStripes of them never meet.
+std::size_t StripeOfThread() {
+  static std::atomic<std::size_t> next{0};
+  thread_local const std::size_t index = next.fetch_add(1, std::memory_order_relaxed) % kStripes;
+  return index;
+}
+
+}  // namespace
+
+// Locks: a stripe's, several in order of their index, then `mutex`.
+struct EventLog::Impl {
+  std::array<Stripe, kStripes> stripes;
+  std::atomic<bool> stacks{false};
+
+  Mutex mutex;
+  std::size_t capacity KEEL_GUARDED_BY(mutex) = Options().capacity;
+  // Full chunks, never written again, ordered by the time of their last event.
+  std::deque<std::shared_ptr<const Chunk>> full KEEL_GUARDED_BY(mutex);
+  std::size_t stripes_used KEEL_GUARDED_BY(mutex) = 0;
+  std::int64_t lost_until KEEL_GUARDED_BY(mutex) = kNever;  // events up to here have holes
+
+  // The analysis cannot follow locks in a loop.
+  void LockStripes() KEEL_NO_THREAD_SAFETY_ANALYSIS {
+    for (Stripe& stripe : stripes) stripe.mutex.Lock();
+  }
+  void UnlockStripes() KEEL_NO_THREAD_SAFETY_ANALYSIS {
+    for (Stripe& stripe : stripes) stripe.mutex.Unlock();
+  }
+
+  void TrimLocked() KEEL_REQUIRES(mutex);
+  void KeepFull(Stripe& stripe) KEEL_REQUIRES(stripe.mutex) KEEL_EXCLUDES(mutex);
+};
+
+// All that is kept beyond the capacity is one chunk per stripe: of a stripe's chunks only the
+// oldest can have events from before lost_until, so at least `capacity` events come after it.
+void EventLog::Impl::TrimLocked() {
+  const std::size_t chunks = (capacity + kChunkEvents - 1) / kChunkEvents + stripes_used;
+  while (full.size() > chunks) {
+    lost_until = full.front()->last_time();
+    full.pop_front();
+  }
+}
+
+void EventLog::Impl::KeepFull(Stripe& stripe) {
+  const MutexLock lock(mutex);
+  // Threads arrive here nearly in order.
+  auto place = full.end();
+  while (place != full.begin() && (*std::prev(place))->last_time() > stripe.chunk->last_time()) {
+    --place;
+  }
+  full.insert(place, std::move(stripe.chunk));
+  TrimLocked();
+}
+
+std::string_view EventActionName(EventAction action) {
+  switch (action) {
+    case EventAction::kAlloc:
+      return "alloc";
+    case EventAction::kFreeRequested:
+      return "free_requested";
+    case EventAction::kFreeCompleted:
+      return "free_completed";
+    case EventAction::kSegmentAlloc:
+      return "segment_alloc";
+    case EventAction::kSegmentFree:
+      return "segment_free";
+    case EventAction::kSegmentMap:
+      return "segment_map";
+    case EventAction::kSegmentUnmap:
+      return "segment_unmap";
+    case EventAction::kOom:
+      return "oom";
+    case EventAction::kSnapshot:
+      return "snapshot";
+  }
+  return "unknown";
+}
+
+EventLog::EventLog() : impl_(std::make_unique<Impl>()) {}
+EventLog::~EventLog() = default;
+
+EventLog& EventLog::Global() {
+  // Leaked: allocators of static objects write into it until the end.
+  static EventLog* const log = new EventLog;
+  return *log;
+}
+
+std::int64_t EventLog::Now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+Status EventLog::Enable(const Options& options) {
+  if (options.capacity < 1 || options.capacity > kMaxCapacity) {
+    return InvalidArgument("event log: a capacity of " + std::to_string(options.capacity) +
+                           " events is not from 1 to " + std::to_string(kMaxCapacity));
+  }
+  // The first walk over a stack loads a library: better here than inside an allocation.
+  if (options.stacks) (void)CaptureStack();
+  impl_->stacks.store(options.stacks, std::memory_order_relaxed);
+  {
+    const MutexLock lock(impl_->mutex);
+    impl_->capacity = options.capacity;
+    impl_->TrimLocked();
+  }
+  enabled_.store(true, std::memory_order_relaxed);
+  return OkStatus();
+}
+
+void EventLog::Disable() { enabled_.store(false, std::memory_order_relaxed); }
+
+void EventLog::Clear() KEEL_NO_THREAD_SAFETY_ANALYSIS {
+  impl_->LockStripes();
+  for (Stripe& stripe : impl_->stripes) {
+    stripe.chunk = nullptr;
+    stripe.recorded = 0;
+  }
+  {
+    const MutexLock lock(impl_->mutex);
+    impl_->full.clear();
+    impl_->stripes_used = 0;
+    impl_->lost_until = kNever;
+  }
+  impl_->UnlockStripes();
+}
+
+void EventLog::RecordAlways(const MemoryEvent& event) {
+  const StackId stack =
+      impl_->stacks.load(std::memory_order_relaxed) ? CaptureStack(1) : StackId::kNone;
+  Stripe& stripe = impl_->stripes[StripeOfThread()];
+  const MutexLock lock(stripe.mutex);
+  if (stripe.chunk == nullptr) {
+    stripe.chunk = std::make_shared<Chunk>();
+    // The first of this stripe since the last Clear.
+    if (stripe.recorded == 0) {
+      const MutexLock shared_lock(impl_->mutex);
+      ++impl_->stripes_used;
+    }
+  }
+  MemoryEvent& kept = stripe.chunk->events[stripe.chunk->count];
+  kept = event;
+  kept.stack = stack;
+  kept.time_ns = Now();  // under the lock: a chunk is in order
+  ++stripe.chunk->count;
+  ++stripe.recorded;
+  if (stripe.chunk->count == kChunkEvents) impl_->KeepFull(stripe);
+}
+
+std::vector<MemoryEvent> EventLog::Read(std::size_t newest) const KEEL_NO_THREAD_SAFETY_ANALYSIS {
+  std::vector<MemoryEvent> unfinished;
+  std::vector<std::shared_ptr<const Chunk>> full;
+  std::int64_t lost_until = kNever;
+  // All at one moment, or an event could be missing whose consequence is there. Full chunks are
+  // copied later: nobody waits for that.
+  impl_->LockStripes();
+  for (const Stripe& stripe : impl_->stripes) {
+    if (stripe.chunk == nullptr) continue;
+    const auto begin = stripe.chunk->events.begin();
+    unfinished.insert(unfinished.end(), begin,
+                      begin + static_cast<std::ptrdiff_t>(stripe.chunk->count));
+  }
+  {
+    const MutexLock lock(impl_->mutex);
+    full.assign(impl_->full.begin(), impl_->full.end());
+    lost_until = impl_->lost_until;
+    newest = std::min(newest, impl_->capacity);
+  }
+  impl_->UnlockStripes();
+
+  std::vector<MemoryEvent> events;
+  events.reserve(full.size() * kChunkEvents + unfinished.size());
+  for (const auto& chunk : full) {
+    events.insert(events.end(), chunk->events.begin(), chunk->events.end());
+  }
+  events.insert(events.end(), unfinished.begin(), unfinished.end());
+  std::erase_if(events, [=](const MemoryEvent& event) { return event.time_ns <= lost_until; });
+  // Stable: events of one thread keep their order also when the clock did not move.
+  std::stable_sort(events.begin(), events.end(), [](const MemoryEvent& a, const MemoryEvent& b) {
+    return a.time_ns < b.time_ns;
+  });
+  if (events.size() > newest) {
+    events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(newest));
+  }
+  return events;
+}
+
+std::uint64_t EventLog::recorded() const {
+  std::uint64_t sum = 0;
+  for (Stripe& stripe : impl_->stripes) {
+    const MutexLock lock(stripe.mutex);
+    sum += stripe.recorded;
+  }
+  return sum;
+}
+
+}  // namespace keel::telemetry

@@ -1,0 +1,242 @@
+#include "keel/telemetry/event_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace keel::telemetry {
+namespace {
+
+using ::testing::HasSubstr;
+
+MemoryEvent Numbered(std::uint64_t number, std::uint64_t stream = 0) {
+  return {.action = EventAction::kAlloc, .size = Bytes(number), .stream = stream};
+}
+
+void EnableOk(EventLog& log, std::size_t capacity, bool stacks = false) {
+  const Status status = log.Enable({.capacity = capacity, .stacks = stacks});
+  ASSERT_TRUE(status.ok()) << status.ToString();
+}
+
+TEST(EventLogTest, ActionsHavePyTorchsNames) {
+  const std::pair<EventAction, const char*> names[] = {
+      {EventAction::kAlloc, "alloc"},
+      {EventAction::kFreeRequested, "free_requested"},
+      {EventAction::kFreeCompleted, "free_completed"},
+      {EventAction::kSegmentAlloc, "segment_alloc"},
+      {EventAction::kSegmentFree, "segment_free"},
+      {EventAction::kSegmentMap, "segment_map"},
+      {EventAction::kSegmentUnmap, "segment_unmap"},
+      {EventAction::kOom, "oom"},
+      {EventAction::kSnapshot, "snapshot"},
+  };
+  for (const auto& [action, name] : names) EXPECT_EQ(EventActionName(action), name);
+}
+
+TEST(EventLogTest, OffRecordsNothing) {
+  EventLog log;
+  EXPECT_FALSE(log.enabled());
+  log.Record(Numbered(1));
+  EXPECT_TRUE(log.Read().empty());
+  EXPECT_EQ(log.recorded(), 0U);
+}
+
+TEST(EventLogTest, EventsComeBackWithTheirTime) {
+  EventLog log;
+  EnableOk(log, 10);
+  const TagId tag = InternTag("event log test");
+  const std::int64_t before = EventLog::Now();
+  log.Record({.action = EventAction::kSegmentMap,
+              .device = static_cast<hal::DeviceId>(3),
+              .address = DeviceAddress(0x1000),
+              .size = 2_MiB,
+              .stream = 7,
+              .tag = tag});
+  log.Record({.action = EventAction::kOom, .address = DeviceAddress(512), .size = 1_GiB});
+  const std::int64_t after = EventLog::Now();
+  const std::vector<MemoryEvent> events = log.Read();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].action, EventAction::kSegmentMap);
+  EXPECT_EQ(events[0].device, static_cast<hal::DeviceId>(3));
+  EXPECT_EQ(events[0].address, DeviceAddress(0x1000));
+  EXPECT_EQ(events[0].size, 2_MiB);
+  EXPECT_EQ(events[0].stream, 7U);
+  EXPECT_EQ(events[0].tag, tag);
+  EXPECT_EQ(events[0].stack, StackId::kNone);
+  EXPECT_EQ(events[1].device_free(), 512_B);
+  EXPECT_GE(events[0].time_ns, before);
+  EXPECT_GE(events[1].time_ns, events[0].time_ns);
+  EXPECT_LE(events[1].time_ns, after);
+  EXPECT_EQ(log.Read(1).size(), 1U);
+  EXPECT_EQ(log.Read(1)[0].action, EventAction::kOom);
+}
+
+TEST(EventLogTest, KeepsExactlyTheNewest) {
+  for (const std::size_t capacity : {1U, 255U, 256U, 257U, 1000U}) {
+    EventLog log;
+    EnableOk(log, capacity);
+    const std::uint64_t count = capacity * 7 + 5;
+    for (std::uint64_t i = 0; i < count; ++i) log.Record(Numbered(i));
+    EXPECT_EQ(log.recorded(), count);
+    const std::vector<MemoryEvent> events = log.Read();
+    ASSERT_EQ(events.size(), capacity);
+    for (std::size_t i = 0; i < capacity; ++i) {
+      ASSERT_EQ(events[i].size.count(), count - capacity + i);
+    }
+  }
+}
+
+TEST(EventLogTest, ABadCapacityIsRefused) {
+  EventLog log;
+  EXPECT_THAT(std::string(log.Enable({.capacity = 0}).message()), HasSubstr("0 events"));
+  EXPECT_FALSE(log.Enable({.capacity = EventLog::kMaxCapacity + 1}).ok());
+  EXPECT_FALSE(log.enabled());
+}
+
+TEST(EventLogTest, DisableKeepsAndClearForgets) {
+  EventLog log;
+  EnableOk(log, 1000);
+  for (std::uint64_t i = 0; i < 600; ++i) log.Record(Numbered(i));
+  log.Disable();
+  log.Record(Numbered(600));
+  EXPECT_EQ(log.Read().size(), 600U);
+  // A smaller capacity drops the oldest; a larger one brings nothing back.
+  EnableOk(log, 10);
+  EXPECT_EQ(log.Read().front().size.count(), 590U);
+  EnableOk(log, 1000);
+  EXPECT_EQ(log.Read().back().size.count(), 599U);
+  log.Clear();
+  EXPECT_TRUE(log.enabled());
+  EXPECT_TRUE(log.Read().empty());
+  EXPECT_EQ(log.recorded(), 0U);
+  log.Record(Numbered(601));
+  EXPECT_EQ(log.Read().size(), 1U);
+}
+
+// Of each thread a contiguous piece up to its last event, in order, and as many as promised.
+TEST(EventLogTest, ManyThreadsLeaveNoHoles) {
+  constexpr std::uint64_t kThreads = 8;
+  constexpr std::uint64_t kEach = 6000;
+  constexpr std::size_t kCapacity = 5000;
+  EventLog log;
+  EnableOk(log, kCapacity);
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&log, t] {
+      // Some are slower than others.
+      const std::uint64_t count = t % 2 == 0 ? kEach : kEach / 50;
+      for (std::uint64_t i = 0; i < count; ++i) log.Record(Numbered(i, t));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::vector<MemoryEvent> events = log.Read();
+  ASSERT_EQ(events.size(), kCapacity);
+  std::map<std::uint64_t, std::uint64_t> last;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (i > 0) {
+      ASSERT_LE(events[i - 1].time_ns, events[i].time_ns);
+    }
+    const auto [entry, first] = last.emplace(events[i].stream, events[i].size.count());
+    if (first) continue;
+    ASSERT_EQ(events[i].size.count(), entry->second + 1) << "of thread " << events[i].stream;
+    entry->second = events[i].size.count();
+  }
+  for (const auto& [thread, number] : last) {
+    EXPECT_EQ(number, (thread % 2 == 0 ? kEach : kEach / 50) - 1) << "of thread " << thread;
+  }
+}
+
+// A thread that stopped long ago still has its unfinished chunk: those events are older than ones
+// that are gone, and must not come back as if nothing had been between.
+TEST(EventLogTest, OldEventsOfAnIdleThreadGoWithTheirTime) {
+  EventLog log;
+  EnableOk(log, 300);
+  std::thread([&log] {
+    for (std::uint64_t i = 0; i < 20; ++i) log.Record(Numbered(i, 1));
+  }).join();
+  for (std::uint64_t i = 0; i < 5000; ++i) log.Record(Numbered(i, 2));
+  for (const MemoryEvent& event : log.Read(1'000'000)) EXPECT_EQ(event.stream, 2U);
+  EXPECT_EQ(log.Read().size(), 300U);
+}
+
+// Two threads take turns, so every event follows from the one before. A reader in between sees a
+// gapless run, never a consequence without its cause.
+TEST(EventLogTest, ReadingIsAtOneMoment) {
+  constexpr std::uint64_t kCount = 4'000;
+  EventLog log;
+  EnableOk(log, 700);
+  std::atomic<std::uint64_t> turn{0};
+  std::atomic<bool> done{false};
+  const auto play = [&](std::uint64_t parity) {
+    for (std::uint64_t i = parity; i < kCount; i += 2) {
+      while (turn.load(std::memory_order_acquire) != i) std::this_thread::yield();
+      log.Record(Numbered(i, parity));
+      turn.store(i + 1, std::memory_order_release);
+    }
+  };
+  std::thread even(play, 0);
+  std::thread odd(play, 1);
+  std::thread reader([&] {
+    while (!done.load()) {
+      const std::vector<MemoryEvent> events = log.Read();
+      for (std::size_t i = 1; i < events.size(); ++i) {
+        ASSERT_EQ(events[i].size.count(), events[i - 1].size.count() + 1);
+      }
+    }
+  });
+  even.join();
+  odd.join();
+  done = true;
+  reader.join();
+  EXPECT_EQ(log.Read().size(), 700U);
+  EXPECT_EQ(log.Read().back().size.count(), kCount - 1);
+}
+
+TEST(EventLogTest, SwitchesAtAnyTime) {
+  EventLog log;
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint64_t i = 0; !done.load(); ++i) log.Record(Numbered(i, t));
+    });
+  }
+  for (int i = 0; i < 60; ++i) {
+    EnableOk(log, i % 3 == 0 ? 100 : 2000, i % 20 == 0);
+    if (i % 5 == 0) log.Clear();
+    EXPECT_LE(log.Read().size(), 2000U);
+    log.Disable();
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  log.Clear();
+  EXPECT_TRUE(log.Read().empty());
+}
+
+TEST(EventLogTest, StacksAreOfTheCallerAndShared) {
+  EventLog log;
+  EnableOk(log, 100, true);
+  for (std::uint64_t i = 0; i < 3; ++i) log.Record(Numbered(i));
+  log.Record(Numbered(3));
+  const std::vector<MemoryEvent> events = log.Read();
+  ASSERT_EQ(events.size(), 4U);
+  EXPECT_NE(events[0].stack, StackId::kNone);
+  EXPECT_EQ(events[0].stack, events[2].stack);
+  EXPECT_NE(events[0].stack, events[3].stack);
+  for (const Frame& frame : ReadStack(events[0].stack)) {
+    EXPECT_EQ(frame.function.find("RecordAlways"), std::string::npos);
+  }
+}
+
+TEST(EventLogTest, TheGlobalLogIsOne) {
+  EXPECT_EQ(&EventLog::Global(), &EventLog::Global());
+  EXPECT_FALSE(EventLog::Global().enabled());
+}
+
+}  // namespace
+}  // namespace keel::telemetry
