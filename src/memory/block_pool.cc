@@ -126,7 +126,8 @@ Block* BlockPool::BorderAt(std::uint64_t address) {
   return NewBlock(address, 0, Block::State::kBorder);
 }
 
-Block* BlockPool::Add(std::uint64_t address, std::uint64_t size, std::uint64_t epoch) {
+Block* BlockPool::Add(std::uint64_t address, std::uint64_t size, std::uint64_t epoch,
+                      Meeting meeting) {
   assert(size != 0 && address % kQuantum == 0 && size % kQuantum == 0);
   Block* const block = NewBlock(address, size, Block::State::kTaken);
   block->epoch = epoch;
@@ -135,9 +136,10 @@ Block* BlockPool::Add(std::uint64_t address, std::uint64_t size, std::uint64_t e
   assert(after == spans_.end() || address + size <= after->first);
   const auto before = after == spans_.begin() ? spans_.end() : std::prev(after);
   assert(before == spans_.end() || before->second.end <= address);
-  const bool meets_after = after != spans_.end() && after->first == address + size;
+  const bool joins = meeting == Meeting::kJoin;
+  const bool meets_after = joins && after != spans_.end() && after->first == address + size;
   Span* span = nullptr;
-  if (before != spans_.end() && before->second.end == address) {
+  if (joins && before != spans_.end() && before->second.end == address) {
     span = &before->second;
     block->before = span->back->before;
     block->before->after = block;
@@ -236,6 +238,7 @@ Block* BlockPool::Take(Block* free, std::uint64_t address, std::uint64_t size) {
   Block* const block = CutOut(free, address, size);
   block->state = Block::State::kTaken;
   block->mark = 0;
+  block->attachment = nullptr;
   ++taken_;
   return block;
 }
@@ -301,8 +304,8 @@ std::string BlockPool::Check() const {
   for (const auto& [begin, span] : spans_) {
     if (begin != span.begin) return fmt::format("the span at {:#x} is filed wrongly", begin);
     if (!(span.begin < span.end)) return fmt::format("the span at {:#x} is empty", begin);
-    if (bytes != 0 && begin <= previous_end) {
-      return fmt::format("the span at {:#x} meets the one before it", begin);
+    if (bytes != 0 && begin < previous_end) {
+      return fmt::format("the span at {:#x} overlaps the one before it", begin);
     }
     previous_end = span.end;
     bytes += span.end - span.begin;

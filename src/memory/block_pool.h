@@ -51,6 +51,7 @@ struct Block {
   // Of the owner: when it was last freed, in the owner's measure. Merging keeps the later one.
   std::uint64_t epoch = 0;
   std::uint64_t requested = 0;  // of the owner, while taken
+  void* attachment = nullptr;   // of the owner, while taken
   std::uint32_t tag = 0;        // of the owner, while taken
   std::uint16_t bin = 0;        // of the pool, while free
   State state = State::kFree;
@@ -81,21 +82,29 @@ class BlockPool {
   void set_owner(void* owner) { owner_ = owner; }
   void* owner() const { return owner_; }
 
+  enum class Meeting : std::uint8_t {
+    kJoin,   // spans that meet become one, and blocks may lie across
+    kApart,  // the new span stays by itself: memory of two allocations is not one
+  };
   // New bytes: they must not overlap what is there. Returns the free block that they are now in,
-  // which is larger where they meet free neighbours. `epoch` as if they had just been freed.
-  Block* Add(std::uint64_t address, std::uint64_t size, std::uint64_t epoch = 0);
+  // which is larger where they join free neighbours. `epoch` as if they had just been freed. A pool
+  // adds all its spans in the same way.
+  Block* Add(std::uint64_t address, std::uint64_t size, std::uint64_t epoch = 0,
+             Meeting meeting = Meeting::kJoin);
   // The bytes are gone: they must lie within the free block. The span may fall into two.
   void Remove(Block* free, std::uint64_t address, std::uint64_t size);
 
   // A taken block of exactly `size` bytes at a multiple of `alignment` (a power of two), or null
   // when no free block has them. Lowest addresses of the block that fits best.
   Block* Allocate(std::uint64_t size, std::uint64_t alignment = kQuantum);
-  // The same at a place of the caller's choice, within a free block.
+  // The free block that Allocate(size) would cut; null when there is none.
+  Block* FindFit(std::uint64_t size) const;
+  // As Allocate, at a place of the caller's choice within a free block.
   Block* Take(Block* free, std::uint64_t address, std::uint64_t size);
   // Gives a taken block back, and returns the free block that it is now in.
   Block* Free(Block* block, std::uint64_t epoch = 0);
 
-  // By address, apart from each other by at least a byte that is not there.
+  // By address.
   const std::map<std::uint64_t, Span>& spans() const { return spans_; }
   // Free blocks of at least `size`, the largest bins first, until `visit` says false. `visit` must
   // not change the pool.
@@ -123,7 +132,6 @@ class BlockPool {
   void Recycle(Block* block);
   void Insert(Block* block);  // into its bin
   void Erase(Block* block);   // out of its bin
-  Block* FindFit(std::uint64_t size) const;
   Block* MergeFree(Block* block);
   // Cuts [address, address + size) out of a free block that is in no bin any more; what is left on
   // the sides is free again. Returns the block of the middle, still marked free and in no bin.

@@ -82,6 +82,20 @@ TEST(BlockPool, SpansThatMeetBecomeOne) {
   EXPECT_EQ(pool.Check(), "");
 }
 
+TEST(BlockPool, SpansThatAreKeptApartNeverShareABlock) {
+  BlockPool pool;
+  pool.Add(0, kMiB, 0, BlockPool::Meeting::kApart);
+  pool.Add(kMiB, kMiB, 0, BlockPool::Meeting::kApart);
+  EXPECT_EQ(pool.spans().size(), 2u);
+  EXPECT_EQ(pool.Allocate(kMiB + 512), nullptr);
+  Block* const a = pool.Allocate(kMiB);
+  Block* const b = pool.Allocate(kMiB);
+  pool.Free(a);
+  pool.Free(b);
+  EXPECT_EQ(pool.free_blocks(), 2u);
+  EXPECT_EQ(pool.Check(), "");
+}
+
 TEST(BlockPool, ASpanFromWhichTheMiddleGoesFallsIntoTwo) {
   BlockPool pool;
   Block* const all = pool.Add(0, 4 * kMiB);
