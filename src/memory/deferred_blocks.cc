@@ -81,7 +81,14 @@ Status DeferredBlocks::Collect(std::vector<Block*>* done) {
   Status first;
   for (auto at = queues_.begin(); at != queues_.end();) {
     std::deque<std::shared_ptr<Batch>>& batches = at->second.batches;
-    // Of one stream: what was deferred later is reached later.
+    // Of one stream: what was deferred later is reached later. So the last says it for all, and
+    // mostly does: memory is collected when it is needed, not when it was freed.
+    if (batches.size() > 1) {
+      const Result<bool> all = Reached(*batches.back());
+      if (all.ok() && *all) {
+        for (const std::shared_ptr<Batch>& batch : batches) batch->reached = true;
+      }
+    }
     while (!batches.empty()) {
       const Result<bool> reached = Reached(*batches.front());
       const bool lost = reached.status().code() == StatusCode::kDeviceLost;
