@@ -112,6 +112,22 @@ class alignas(64) ShardedCounters<kGauges, kCounters>::Shard {
   // Amounts are positive.
   void Increase(std::size_t gauge, std::int64_t amount) {
     NoticeWindow();
+    Add(gauge, amount);
+  }
+  void Decrease(std::size_t gauge, std::int64_t amount) {
+    NoticeWindow();
+    Remove(gauge, amount);
+  }
+  void Count(std::size_t counter, std::int64_t amount = 1) {
+    std::atomic<std::int64_t>& count = counts_[counter];
+    count.store(count.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  }
+
+ private:
+  friend class ShardedCounters;
+  friend struct ShardedCountersTestPeer;  // updates that have not noticed a window
+
+  void Add(std::size_t gauge, std::int64_t amount) {
     Cell& cell = cells_[gauge];
     const std::int64_t added = cell.added.load(std::memory_order_relaxed) + amount;
     cell.added.store(added, std::memory_order_release);
@@ -122,8 +138,7 @@ class alignas(64) ShardedCounters<kGauges, kCounters>::Shard {
       parent_.Fold();
     }
   }
-  void Decrease(std::size_t gauge, std::int64_t amount) {
-    NoticeWindow();
+  void Remove(std::size_t gauge, std::int64_t amount) {
     Cell& cell = cells_[gauge];
     const std::int64_t removed = cell.removed.load(std::memory_order_relaxed) + amount;
     cell.removed.store(removed, std::memory_order_release);
@@ -132,13 +147,6 @@ class alignas(64) ShardedCounters<kGauges, kCounters>::Shard {
       parent_.Fold();
     }
   }
-  void Count(std::size_t counter, std::int64_t amount = 1) {
-    std::atomic<std::int64_t>& count = counts_[counter];
-    count.store(count.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
-  }
-
- private:
-  friend class ShardedCounters;
 
   // Written by the owner only; others read the atomics.
   struct alignas(64) Cell {
