@@ -150,8 +150,11 @@ Result<ExpandableSource::Place> ExpandableSource::FindPlace(Arena& arena, std::u
 }
 
 Status ExpandableSource::AddRange(Arena& arena, std::uint64_t size) {
-  const std::uint64_t wish =
-      options_.reserve != 0 ? options_.reserve : 4 * device_->info().memory.count();
+  // Addresses are many but not without end, and every stream has two arenas.
+  const std::uint64_t memory = device_->info().memory.count();
+  const std::uint64_t wish = options_.reserve != 0 ? options_.reserve
+                             : arena.kind == telemetry::Pool::kSmall ? memory / 8
+                                                                     : memory;
   std::uint64_t reserve = std::max(UpTo(wish, granule_), size);
   for (int i = 0;; ++i) {
     Result<hal::AddressRange> range =
@@ -550,6 +553,14 @@ Status ExpandableSource::Trim(std::uint64_t target, Deadline wait) {
       if (status.ok()) status = std::move(released);
     }
   }
+  // Addresses without any memory go too.
+  std::erase_if(ranges_, [&](Range& range) KEEL_REQUIRES(mutex_) {
+    const auto extent = extents_.lower_bound(range.begin);
+    if (extent != extents_.end() && extent->first < range.end) return false;
+    Status closed = range.addresses.Close();
+    if (status.ok()) status = std::move(closed);
+    return true;
+  });
   return status;
 }
 
