@@ -85,6 +85,7 @@ Status DeferredBlocks::Collect(std::vector<Block*>* done) {
     // mostly does: memory is collected when it is needed, not when it was freed.
     if (batches.size() > 1) {
       const Result<bool> all = Reached(*batches.back());
+      if (first.ok()) first = all.status();
       if (all.ok() && *all) {
         for (const std::shared_ptr<Batch>& batch : batches) batch->reached = true;
       }
