@@ -4,6 +4,7 @@
 #include <cmath>
 #include <system_error>
 
+#include "base/near_miss.h"
 #include "base/quote.h"
 
 namespace keel {
@@ -238,7 +239,9 @@ Status ConfigReader::Finish() const {
     if (known) continue;
     std::string keys;
     for (const std::string& key : known_) keys += (keys.empty() ? "" : ", ") + key;
+    const std::string_view meant = NearMiss(entry.key, known_);
     return InvalidArgument(config_.source() + ": unknown key " + Quote(entry.key) +
+                           (meant.empty() ? "" : " (did you mean " + Quote(meant) + "?)") +
                            "; known keys: " + (keys.empty() ? "none" : keys));
   }
   return OkStatus();

@@ -249,7 +249,8 @@ TEST(ConfigReaderTest, AnUnknownKeyIsAnErrorThatListsTheKnownOnes) {
   reader.Take("devices", &devices);
   reader.Take("memory", &memory);
   EXPECT_EQ(reader.Finish().ToString(),
-            "INVALID_ARGUMENT: TEST: unknown key 'devcies'; known keys: devices, memory");
+            "INVALID_ARGUMENT: TEST: unknown key 'devcies' (did you mean 'devices'?); known keys: "
+            "devices, memory");
 }
 
 TEST(ConfigReaderTest, TheFirstMistakeWinsAndLaterTargetsStay) {

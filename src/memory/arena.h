@@ -2,9 +2,10 @@
 // stream is free here at once: whatever the stream does with it next comes after what it did
 // before.
 //
-// The lock is held for bookkeeping only, never over a call of the driver.
+// The lock is held for bookkeeping only, never while the driver makes, maps or frees memory.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -22,7 +23,7 @@ using PoolId = std::uint64_t;
 
 struct Arena {
   Arena(std::uint32_t number, StreamClock& its_clock, telemetry::Pool its_kind, PoolId its_pool)
-      : index(number), clock(its_clock), kind(its_kind), pool(its_pool) {
+      : index(number), clock(its_clock), kind(its_kind), pool(its_pool), open(its_pool == 0) {
     blocks.set_owner(this);
   }
 
@@ -32,6 +33,11 @@ struct Arena {
   StreamClock& clock;
   const telemetry::Pool kind;
   const PoolId pool;
+  // Whether what is free may leave. A private pool keeps its memory until it is released.
+  std::atomic<bool> open;
+
+  // Rests of at most so many bytes are not split off.
+  std::uint64_t slack = 0;
 
   Mutex mutex;
   BlockPool blocks KEEL_GUARDED_BY(mutex);

@@ -81,8 +81,10 @@ Block* BlockPool::FindFit(std::uint64_t size) const {
     Block* best = nullptr;
     for (int i = 0; i < kLook && list != nullptr; ++i, list = list->next) {
       if (list->size < size) continue;
-      if (best == nullptr || list->size < best->size) best = list;
-      if (list->size == size) break;
+      if (best == nullptr || list->size < best->size ||
+          (list->size == best->size && list->address < best->address)) {
+        best = list;
+      }
     }
     return best;
   };
@@ -243,11 +245,12 @@ Block* BlockPool::Take(Block* free, std::uint64_t address, std::uint64_t size) {
   return block;
 }
 
-Block* BlockPool::Allocate(std::uint64_t size, std::uint64_t alignment) {
+Block* BlockPool::Allocate(std::uint64_t size, std::uint64_t alignment, std::uint64_t slack) {
   assert(size != 0 && size % kQuantum == 0 && std::has_single_bit(alignment));
   if (alignment <= kQuantum) {
     Block* const fit = FindFit(size);
-    return fit == nullptr ? nullptr : Take(fit, fit->address, size);
+    if (fit == nullptr) return nullptr;
+    return Take(fit, fit->address, fit->size - size <= slack ? fit->size : size);
   }
   Block* const fit = FindFit(size + alignment - kQuantum);
   if (fit == nullptr) return nullptr;

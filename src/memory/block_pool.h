@@ -96,7 +96,9 @@ class BlockPool {
 
   // A taken block of exactly `size` bytes at a multiple of `alignment` (a power of two), or null
   // when no free block has them. Lowest addresses of the block that fits best.
-  Block* Allocate(std::uint64_t size, std::uint64_t alignment = kQuantum);
+  //
+  // A rest of at most `slack` bytes is not split off: the block is that much larger.
+  Block* Allocate(std::uint64_t size, std::uint64_t alignment = kQuantum, std::uint64_t slack = 0);
   // The free block that Allocate(size) would cut; null when there is none.
   Block* FindFit(std::uint64_t size) const;
   // As Allocate, at a place of the caller's choice within a free block.

@@ -177,7 +177,8 @@ Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uin
   {
     const MutexLock arena_lock(arena.mutex);
     // Somebody may have been here while this thread waited for the lock.
-    if (Block* const block = arena.blocks.Allocate(size, alignment); block != nullptr) return block;
+    if (Block* const block = arena.blocks.Allocate(size, alignment, arena.slack); block != nullptr)
+      return block;
     KEEL_ASSIGN(place, FindPlace(arena, size, alignment));
     missing = Missing(place.address, place.address + size);
     // What is there already must not be taken by others meanwhile.
@@ -263,7 +264,7 @@ void ExpandableSource::TakeDonors(const Arena& arena, const std::vector<Interval
                         [&](const Arena* each) { return &each->clock == &arena.clock; });
   for (Arena* const from : arenas) {
     if (need == 0) return;
-    if (from->pool != 0) continue;
+    if (!from->open) continue;
     std::uint64_t epoch = ~std::uint64_t{0};
     if (&from->clock != &arena.clock) {
       const Result<std::uint64_t> passed = from->clock.Poll();
@@ -493,7 +494,7 @@ bool ExpandableSource::ReleaseLargerThan(std::uint64_t size) {
     return best;
   };
   for (Arena* const from : arenas) {
-    if (from->pool != 0) continue;
+    if (!from->open) continue;
     const Result<std::uint64_t> passed = from->clock.Poll();
     if (!passed.ok()) continue;
     const MutexLock lock(from->mutex);
@@ -519,12 +520,12 @@ bool ExpandableSource::ReleaseLargerThan(std::uint64_t size) {
   return true;
 }
 
-Status ExpandableSource::Trim(std::uint64_t target, Deadline wait, const PoolId* only) {
+Status ExpandableSource::Trim(std::uint64_t target, Deadline wait) {
   const MutexLock lock(mutex_);
   Status status;
   for (Arena* const from : arenas_()) {
     if (limit_.held() <= target) break;
-    if (only == nullptr ? from->pool != 0 : from->pool != *only) continue;
+    if (!from->open) continue;
     // A wait that ends early leaves what is still in use.
     const Status waited = from->clock.Wait(from->clock.now(), wait);
     if (waited.code() == StatusCode::kDeviceLost) return waited;

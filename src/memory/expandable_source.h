@@ -42,7 +42,7 @@ namespace keel::memory {
 using ListArenas = std::function<std::vector<Arena*>()>;
 
 struct ExpandableOptions {
-  std::uint64_t handle_size = 32 << 20;       // the largest, for large requests
+  std::uint64_t handle_size = 16 << 20;       // the largest, for large requests
   std::uint64_t small_handle_size = 2 << 20;  // for small ones
   double upkeep = 0.02;                       // part of the time that may go into finer handles
   std::uint64_t reserve = 0;                  // addresses per range; 0: four times the device
@@ -69,8 +69,7 @@ class ExpandableSource : public SegmentSource {
 
   Result<Block*> Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) override
       KEEL_EXCLUDES(mutex_);
-  Status Trim(std::uint64_t target, Deadline wait, const PoolId* only) override
-      KEEL_EXCLUDES(mutex_);
+  Status Trim(std::uint64_t target, Deadline wait) override KEEL_EXCLUDES(mutex_);
   std::vector<SegmentInfo> Segments() override KEEL_EXCLUDES(mutex_);
 
   // The memory at these addresses stays there, free or not, until Unpin. kInvalidArgument: some of

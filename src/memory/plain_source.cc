@@ -13,6 +13,7 @@ constexpr std::uint64_t kOwnSegment = 10 << 20;  // from here on a request has a
 }  // namespace
 
 std::uint64_t PlainSource::SegmentSize(const Arena& arena, std::uint64_t size) const {
+  if (options_.exact) return size;
   if (arena.kind == telemetry::Pool::kSmall && size <= kSmallSegment) return kSmallSegment;
   if (size < kOwnSegment) return options_.large_segment_size;
   return (size + kSmallSegment - 1) / kSmallSegment * kSmallSegment;
@@ -22,7 +23,8 @@ Result<Block*> PlainSource::Grow(Arena& arena, std::uint64_t size, std::uint64_t
   const MutexLock lock(mutex_);
   {
     const MutexLock arena_lock(arena.mutex);
-    if (Block* const block = arena.blocks.Allocate(size, alignment); block != nullptr) return block;
+    if (Block* const block = arena.blocks.Allocate(size, alignment, arena.slack); block != nullptr)
+      return block;
   }
   const std::uint64_t bytes =
       SegmentSize(arena, alignment > kQuantum ? size + alignment - kQuantum : size);
@@ -42,38 +44,49 @@ Result<Block*> PlainSource::Grow(Arena& arena, std::uint64_t size, std::uint64_t
   segments_.emplace(address, Segment{*std::move(memory), &arena});
   listener_.OnMapped(arena, address, bytes, true);
   const MutexLock arena_lock(arena.mutex);
-  Block* const free = arena.blocks.Add(address, bytes);
+  Block* const free = arena.blocks.Add(address, bytes, 0, BlockPool::Meeting::kApart);
   const std::uint64_t begin = (address + alignment - 1) / alignment * alignment;
-  return arena.blocks.Take(free, begin, size);
+  const bool all = begin == address && bytes - size <= arena.slack;
+  return arena.blocks.Take(free, begin, all ? bytes : size);
 }
 
-Status PlainSource::Trim(std::uint64_t target, Deadline /*wait*/, const PoolId* only) {
+bool PlainSource::TakeOut(const SegmentMap::iterator& segment) {
+  Arena& arena = *segment->second.arena;
+  const std::uint64_t size = segment->second.memory.size().count();
+  const MutexLock lock(arena.mutex);
+  // Spans are kept apart, so a free one is a single block.
+  Block* const block = arena.blocks.spans().at(segment->first).first();
+  if (!block->free() || block->size != size) return false;
+  arena.blocks.Remove(block, segment->first, size);
+  return true;
+}
+
+Status PlainSource::Close(SegmentMap::iterator segment) {
+  const std::uint64_t size = segment->second.memory.size().count();
+  Status closed = segment->second.memory.Close();
+  limit_.GiveBack(size);
+  listener_.OnUnmapped(*segment->second.arena, segment->first, size, true);
+  segments_.erase(segment);
+  return closed;
+}
+
+Status PlainSource::Trim(std::uint64_t target, Deadline /*wait*/) {
   const MutexLock lock(mutex_);
   Status status;
-  for (auto each = segments_.begin(); each != segments_.end() && limit_.held() > target;) {
-    Segment& segment = each->second;
-    Arena& arena = *segment.arena;
-    const std::uint64_t address = each->first;
-    const std::uint64_t size = segment.memory.size().count();
-    const bool mine = only == nullptr ? arena.pool == 0 : arena.pool == *only;
-    bool gone = false;
-    if (mine) {
-      const MutexLock arena_lock(arena.mutex);
-      Block* const block = arena.blocks.Find(address);
-      gone = block->free() && block->address <= address && address + size <= block->end();
-      if (gone) arena.blocks.Remove(block, address, size);
-    }
-    if (!gone) {
-      ++each;
-      continue;
-    }
-    Status closed = segment.memory.Close();
+  for (auto next = segments_.begin(); next != segments_.end() && limit_.held() > target;) {
+    const auto segment = next++;
+    if (!segment->second.arena->open || !TakeOut(segment)) continue;
+    Status closed = Close(segment);
     if (status.ok()) status = std::move(closed);
-    limit_.GiveBack(size);
-    listener_.OnUnmapped(arena, address, size, true);
-    each = segments_.erase(each);
   }
   return status;
+}
+
+Status PlainSource::Release(std::uint64_t address) {
+  const MutexLock lock(mutex_);
+  const auto segment = segments_.find(address);
+  if (segment == segments_.end() || !TakeOut(segment)) return OkStatus();
+  return Close(segment);
 }
 
 std::vector<SegmentInfo> PlainSource::Segments() {

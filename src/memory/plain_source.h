@@ -22,6 +22,7 @@ namespace keel::memory {
 
 struct PlainOptions {
   std::uint64_t large_segment_size = 20 << 20;
+  bool exact = false;  // a segment for each request, of its size
 };
 
 class PlainSource : public SegmentSource {
@@ -36,15 +37,20 @@ class PlainSource : public SegmentSource {
 
   Result<Block*> Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) override
       KEEL_EXCLUDES(mutex_);
-  Status Trim(std::uint64_t target, Deadline wait, const PoolId* only) override
-      KEEL_EXCLUDES(mutex_);
+  Status Trim(std::uint64_t target, Deadline wait) override KEEL_EXCLUDES(mutex_);
   std::vector<SegmentInfo> Segments() override KEEL_EXCLUDES(mutex_);
+  // Gives one segment back, if all of it is free.
+  Status Release(std::uint64_t address) KEEL_EXCLUDES(mutex_);
 
  private:
   struct Segment {
     hal::PlainMemory memory;
     Arena* arena = nullptr;
   };
+  using SegmentMap = std::map<std::uint64_t, Segment>;
+  // Takes a segment out of its arena; false: some of it is in use.
+  static bool TakeOut(const SegmentMap::iterator& segment);
+  Status Close(SegmentMap::iterator segment) KEEL_REQUIRES(mutex_);
   std::uint64_t SegmentSize(const Arena& arena, std::uint64_t size) const;
 
   const std::shared_ptr<hal::Device> device_;
@@ -53,7 +59,7 @@ class PlainSource : public SegmentSource {
   SegmentListener& listener_;
   const PlainOptions options_;
   Mutex mutex_;
-  std::map<std::uint64_t, Segment> segments_ KEEL_GUARDED_BY(mutex_);  // by address
+  SegmentMap segments_ KEEL_GUARDED_BY(mutex_);  // by address
 };
 
 }  // namespace keel::memory

@@ -48,9 +48,9 @@ class SegmentSource {
   virtual Result<Block*> Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) = 0;
 
   // Gives free memory back to the device until at most `target` bytes are held, or nothing more is
-  // free. Memory that pending work may touch is waited for until `wait`, then left. Arenas of a
-  // private pool are left alone unless it is `only`.
-  virtual Status Trim(std::uint64_t target, Deadline wait, const PoolId* only = nullptr) = 0;
+  // free. Memory that pending work may touch is waited for until `wait`, then left. Arenas that are
+  // not open are left alone.
+  virtual Status Trim(std::uint64_t target, Deadline wait) = 0;
 
   virtual std::vector<SegmentInfo> Segments() = 0;
 };

@@ -5,7 +5,7 @@
 namespace keel::memory {
 
 Status StreamClock::MarkLocked(std::uint64_t epoch) {
-  if (epoch <= marked_) return OkStatus();
+  if (epoch <= marked_ || retired_.load(std::memory_order_acquire)) return OkStatus();
   // An event would become a node of the graph, and say nothing about when its memory is free.
   KEEL_ASSIGN(const hal::CaptureState state, device_->GetCaptureState(stream_));
   if (state != hal::CaptureState::kNone) {
@@ -28,6 +28,7 @@ Status StreamClock::Mark(std::uint64_t epoch) {
 
 Result<bool> StreamClock::Passed(std::uint64_t epoch) {
   if (epoch <= passed_.load(std::memory_order_acquire)) return true;
+  if (retired_.load(std::memory_order_acquire)) return true;
   MutexLock lock(mutex_);
   while (!ends_.empty() && epoch > passed_.load(std::memory_order_relaxed)) {
     KEEL_ASSIGN(const hal::Completion completion, ends_.front().event.Query());
@@ -39,12 +40,14 @@ Result<bool> StreamClock::Passed(std::uint64_t epoch) {
 }
 
 Result<std::uint64_t> StreamClock::Poll() {
+  if (retired_.load(std::memory_order_acquire)) return ~std::uint64_t{0};
   KEEL_TRY(Passed(~std::uint64_t{0}).status());
   return passed_.load(std::memory_order_acquire);
 }
 
 Status StreamClock::Wait(std::uint64_t epoch, Deadline deadline) {
   if (epoch <= passed_.load(std::memory_order_acquire)) return OkStatus();
+  if (retired_.load(std::memory_order_acquire)) return OkStatus();
   MutexLock lock(mutex_);
   KEEL_TRY(MarkLocked(epoch));
   while (!ends_.empty() && epoch > passed_.load(std::memory_order_relaxed)) {

@@ -41,6 +41,8 @@ class StreamClock {
   Result<bool> Passed(std::uint64_t epoch) KEEL_EXCLUDES(mutex_);
   // The last epoch that is known to have passed, after asking about those that are marked.
   Result<std::uint64_t> Poll() KEEL_EXCLUDES(mutex_);
+  // The stream is gone, and was idle: every date is past from now on, and it is asked no more.
+  void Retire() { retired_.store(true, std::memory_order_release); }
   // Marks and waits.
   Status Wait(std::uint64_t epoch, Deadline deadline) KEEL_EXCLUDES(mutex_);
 
@@ -55,6 +57,7 @@ class StreamClock {
   EventPool& events_;
   const hal::StreamHandle stream_;
   std::atomic<std::uint64_t> now_{1};
+  std::atomic<bool> retired_{false};
   std::atomic<std::uint64_t> passed_{0};  // this epoch and all before it
   Mutex mutex_;
   std::uint64_t marked_ KEEL_GUARDED_BY(mutex_) = 0;  // this epoch and all before it have an end

@@ -6,7 +6,12 @@
 #include <array>
 #include <deque>
 #include <limits>
+#include <memory>
+#include <new>
+#include <span>
 #include <string>
+#include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "keel/base/mutex.h"
@@ -18,18 +23,60 @@ constexpr std::size_t kStripes = 64;
 constexpr std::size_t kChunkEvents = 256;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
 
-// Events of one stripe in order of time.
-struct Chunk {
-  std::array<MemoryEvent, kChunkEvents> events;
-  std::size_t count = 0;
+// Room for events of one stripe in order of time. Nothing is there until it is put there: clearing
+// it first would cost as much as filling it.
+class Chunk {
+ public:
+  MemoryEvent* Put(std::size_t index, const MemoryEvent& event) {
+    return std::construct_at(reinterpret_cast<MemoryEvent*>(bytes_) + index, event);
+  }
+  std::span<const MemoryEvent> events(std::size_t count) const {
+    return {std::launder(reinterpret_cast<const MemoryEvent*>(bytes_)), count};
+  }
 
-  std::int64_t last_time() const { return events[count - 1].time_ns; }
+ private:
+  alignas(MemoryEvent) std::byte bytes_[kChunkEvents * sizeof(MemoryEvent)];
+};
+static_assert(std::is_trivially_copyable_v<MemoryEvent>);
+
+struct FullChunk {
+  std::shared_ptr<const Chunk> chunk;
+  std::int64_t last_time;
+};
+
+// A lock that is nearly always free: cheaper than a Mutex, whose unlock is a second atomic
+// exchange.
+class KEEL_CAPABILITY("mutex") StripeLock {
+ public:
+  void Lock() KEEL_ACQUIRE() {
+    while (held_.exchange(true, std::memory_order_acquire)) {
+      // Somebody reads, or more threads than stripes record.
+      while (held_.load(std::memory_order_relaxed)) std::this_thread::yield();
+    }
+  }
+  void Unlock() KEEL_RELEASE() { held_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> held_{false};
+};
+
+class KEEL_SCOPED_CAPABILITY StripeGuard {
+ public:
+  explicit StripeGuard(StripeLock& lock) KEEL_ACQUIRE(lock) : lock_(lock) { lock_.Lock(); }
+  ~StripeGuard() KEEL_RELEASE() { lock_.Unlock(); }
+  StripeGuard(const StripeGuard&) = delete;
+  StripeGuard& operator=(const StripeGuard&) = delete;
+
+ private:
+  StripeLock& lock_;
 };
 
 struct alignas(64) Stripe {
-  Mutex mutex;
+  StripeLock mutex;
   std::shared_ptr<Chunk> chunk KEEL_GUARDED_BY(mutex);  // the one being filled; null before use
+  std::size_t count KEEL_GUARDED_BY(mutex) = 0;         // of events in it
   std::uint64_t recorded KEEL_GUARDED_BY(mutex) = 0;
+  std::int64_t last_time KEEL_GUARDED_BY(mutex) = kNever;
 };
 
 // Threads are dealt out in turn, so that up to kStripes of them never meet.
@@ -49,7 +96,7 @@ struct EventLog::Impl {
   Mutex mutex;
   std::size_t capacity KEEL_GUARDED_BY(mutex) = Options().capacity;
   // Full chunks, never written again, ordered by the time of their last event.
-  std::deque<std::shared_ptr<const Chunk>> full KEEL_GUARDED_BY(mutex);
+  std::deque<FullChunk> full KEEL_GUARDED_BY(mutex);
   std::size_t stripes_used KEEL_GUARDED_BY(mutex) = 0;
   std::int64_t lost_until KEEL_GUARDED_BY(mutex) = kNever;  // events up to here have holes
 
@@ -62,7 +109,7 @@ struct EventLog::Impl {
   }
 
   void TrimLocked() KEEL_REQUIRES(mutex);
-  void KeepFull(Stripe& stripe) KEEL_REQUIRES(stripe.mutex) KEEL_EXCLUDES(mutex);
+  void Keep(FullChunk chunk) KEEL_EXCLUDES(mutex);
 };
 
 // All that is kept beyond the capacity is one chunk per stripe: of a stripe's chunks only the
@@ -70,19 +117,17 @@ struct EventLog::Impl {
 void EventLog::Impl::TrimLocked() {
   const std::size_t chunks = (capacity + kChunkEvents - 1) / kChunkEvents + stripes_used;
   while (full.size() > chunks) {
-    lost_until = full.front()->last_time();
+    lost_until = full.front().last_time;
     full.pop_front();
   }
 }
 
-void EventLog::Impl::KeepFull(Stripe& stripe) {
+void EventLog::Impl::Keep(FullChunk chunk) {
   const MutexLock lock(mutex);
   // Threads arrive here nearly in order.
   auto place = full.end();
-  while (place != full.begin() && (*std::prev(place))->last_time() > stripe.chunk->last_time()) {
-    --place;
-  }
-  full.insert(place, std::move(stripe.chunk));
+  while (place != full.begin() && std::prev(place)->last_time > chunk.last_time) --place;
+  full.insert(place, std::move(chunk));
   TrimLocked();
 }
 
@@ -148,6 +193,7 @@ void EventLog::Clear() KEEL_NO_THREAD_SAFETY_ANALYSIS {
   impl_->LockStripes();
   for (Stripe& stripe : impl_->stripes) {
     stripe.chunk = nullptr;
+    stripe.count = 0;
     stripe.recorded = 0;
   }
   {
@@ -163,36 +209,37 @@ void EventLog::RecordAlways(const MemoryEvent& event) {
   const StackId stack =
       impl_->stacks.load(std::memory_order_relaxed) ? CaptureStack(1) : StackId::kNone;
   Stripe& stripe = impl_->stripes[StripeOfThread()];
-  const MutexLock lock(stripe.mutex);
+  const StripeGuard lock(stripe.mutex);
   if (stripe.chunk == nullptr) {
-    stripe.chunk = std::make_shared<Chunk>();
+    stripe.chunk = std::make_shared_for_overwrite<Chunk>();
     // The first of this stripe since the last Clear.
     if (stripe.recorded == 0) {
       const MutexLock shared_lock(impl_->mutex);
       ++impl_->stripes_used;
     }
   }
-  MemoryEvent& kept = stripe.chunk->events[stripe.chunk->count];
-  kept = event;
-  kept.stack = stack;
-  kept.time_ns = Now();  // under the lock: a chunk is in order
-  ++stripe.chunk->count;
+  MemoryEvent* kept = stripe.chunk->Put(stripe.count, event);
+  kept->stack = stack;
+  // Under the lock, and never twice the same: a thread's events stay in order when sorted by time.
+  kept->time_ns = stripe.last_time = std::max(Now(), stripe.last_time + 1);
+  ++stripe.count;
   ++stripe.recorded;
-  if (stripe.chunk->count == kChunkEvents) impl_->KeepFull(stripe);
+  if (stripe.count < kChunkEvents) return;
+  impl_->Keep({std::exchange(stripe.chunk, nullptr), kept->time_ns});
+  stripe.count = 0;
 }
 
 std::vector<MemoryEvent> EventLog::Read(std::size_t newest) const KEEL_NO_THREAD_SAFETY_ANALYSIS {
   std::vector<MemoryEvent> unfinished;
-  std::vector<std::shared_ptr<const Chunk>> full;
+  std::vector<FullChunk> full;
   std::int64_t lost_until = kNever;
   // All at one moment, or an event could be missing whose consequence is there. Full chunks are
   // copied later: nobody waits for that.
   impl_->LockStripes();
   for (const Stripe& stripe : impl_->stripes) {
     if (stripe.chunk == nullptr) continue;
-    const auto begin = stripe.chunk->events.begin();
-    unfinished.insert(unfinished.end(), begin,
-                      begin + static_cast<std::ptrdiff_t>(stripe.chunk->count));
+    const auto events = stripe.chunk->events(stripe.count);
+    unfinished.insert(unfinished.end(), events.begin(), events.end());
   }
   {
     const MutexLock lock(impl_->mutex);
@@ -204,15 +251,14 @@ std::vector<MemoryEvent> EventLog::Read(std::size_t newest) const KEEL_NO_THREAD
 
   std::vector<MemoryEvent> events;
   events.reserve(full.size() * kChunkEvents + unfinished.size());
-  for (const auto& chunk : full) {
-    events.insert(events.end(), chunk->events.begin(), chunk->events.end());
+  for (const FullChunk& chunk : full) {
+    const auto all = chunk.chunk->events(kChunkEvents);
+    events.insert(events.end(), all.begin(), all.end());
   }
   events.insert(events.end(), unfinished.begin(), unfinished.end());
   std::erase_if(events, [=](const MemoryEvent& event) { return event.time_ns <= lost_until; });
-  // Stable: events of one thread keep their order also when the clock did not move.
-  std::stable_sort(events.begin(), events.end(), [](const MemoryEvent& a, const MemoryEvent& b) {
-    return a.time_ns < b.time_ns;
-  });
+  std::sort(events.begin(), events.end(),
+            [](const MemoryEvent& a, const MemoryEvent& b) { return a.time_ns < b.time_ns; });
   if (events.size() > newest) {
     events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(newest));
   }
@@ -222,7 +268,7 @@ std::vector<MemoryEvent> EventLog::Read(std::size_t newest) const KEEL_NO_THREAD
 std::uint64_t EventLog::recorded() const {
   std::uint64_t sum = 0;
   for (Stripe& stripe : impl_->stripes) {
-    const MutexLock lock(stripe.mutex);
+    const StripeGuard lock(stripe.mutex);
     sum += stripe.recorded;
   }
   return sum;

@@ -126,6 +126,7 @@ TEST(EventLogTest, ManyThreadsLeaveNoHoles) {
   EventLog log;
   EnableOk(log, kCapacity);
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (std::uint64_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&log, t] {
       // Some are slower than others.
@@ -201,6 +202,7 @@ TEST(EventLogTest, SwitchesAtAnyTime) {
   EventLog log;
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
+  threads.reserve(3);
   for (std::uint64_t t = 0; t < 3; ++t) {
     threads.emplace_back([&, t] {
       for (std::uint64_t i = 0; !done.load(); ++i) log.Record(Numbered(i, t));

@@ -176,7 +176,7 @@ TEST(MemoryStatsTest, EachKeyHasItsOwnField) {
 TEST(MemoryStatsTest, EveryFieldHasARow) {
   std::size_t stats_bytes = 0;
   for (const auto& [key, value] : MemoryStats().Flatten()) stats_bytes += sizeof(value);
-  EXPECT_EQ(sizeof(MemoryStats), stats_bytes + sizeof(MemoryStats::tag_bytes));
+  EXPECT_EQ(sizeof(MemoryStats), stats_bytes + sizeof(decltype(MemoryStats::tag_bytes)));
   std::size_t host_bytes = 0;
   for (const auto& [key, value] : HostMemoryStats().Flatten()) host_bytes += sizeof(value);
   // avg is computed, and has_extremes takes its place.
@@ -251,6 +251,7 @@ TEST(MemoryStatsTest, DescriptionsExpandToTheKeys) {
 
 std::vector<std::string> Rows(const std::vector<StatDescription>& descriptions) {
   std::vector<std::string> rows;
+  rows.reserve(descriptions.size());
   for (const StatDescription& stat : descriptions) {
     rows.push_back("| `" + stat.key + "` | " + std::string(stat.unit) + " | " +
                    std::string(stat.meaning) + " |");

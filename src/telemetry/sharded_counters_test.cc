@@ -91,8 +91,8 @@ TEST(ShardedCountersTest, SeveralShardsStayWithinTheBound) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     Counters counters({kFoldBytes, kFoldBlocks});
-    std::vector<Counters::Shard*> shards;
-    for (int i = 0; i < kShards; ++i) shards.push_back(counters.AddShard());
+    std::vector<Counters::Shard*> shards(kShards);
+    for (Counters::Shard*& shard : shards) shard = counters.AddShard();
     Stat truth;
     std::vector<std::int64_t> live;
     for (int i = 0; i < 3000; ++i) {
@@ -216,6 +216,7 @@ TEST(ShardedCountersTest, ThreadsNeverLoseAQuiescentMaximum) {
     }
   });
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       std::mt19937 random(static_cast<unsigned>(t));
@@ -267,6 +268,7 @@ TEST(ShardedCountersTest, ThreadsComeAndGoWhileOthersReadAndReset) {
     }
   });
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (int life = 0; life < 20; ++life) {

@@ -89,11 +89,15 @@ Frame ReadFrame(void* address) {
 }  // namespace
 
 [[gnu::noinline]] StackId CaptureStack(std::size_t skip) {
-  std::array<void*, kMaxFrames + 1> frames;
-  const int depth = backtrace(frames.data(), static_cast<int>(frames.size()));
-  const auto count = static_cast<std::size_t>(std::max(depth, 0));
-  const std::size_t first = std::min(count, skip + 1);
-  const std::span<void* const> wanted(frames.data() + first, count - first);
+  // Room for this function, and for a sanitizer's around backtrace.
+  std::array<void*, kMaxFrames + 2> frames;
+  const auto depth = backtrace(frames.data(), static_cast<int>(frames.size()));
+  const auto end = frames.begin() + std::max(depth, 0);
+  const auto caller = std::find(frames.begin(), end, __builtin_return_address(0));
+  const auto rest = static_cast<std::size_t>(end - caller);
+  const std::size_t skipped = std::min(rest, skip);
+  const std::span<void* const> wanted(std::to_address(caller) + skipped,
+                                      std::min(rest - skipped, kMaxFrames));
   return wanted.empty() ? StackId::kNone : Table().Intern(wanted);
 }
 

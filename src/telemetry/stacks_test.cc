@@ -32,8 +32,8 @@ TEST(StacksTest, TheInnermostFrameIsTheCaller) {
 }
 
 TEST(StacksTest, EqualStacksShareAnId) {
-  std::vector<StackId> ids;
-  for (int i = 0; i < 3; ++i) ids.push_back(CaptureInAFunctionWithAName(0));
+  std::vector<StackId> ids(3);
+  for (StackId& id : ids) id = CaptureInAFunctionWithAName(0);
   EXPECT_EQ(ids[0], ids[1]);
   EXPECT_EQ(ids[1], ids[2]);
   const StackId elsewhere = CaptureInAFunctionWithAName(0);

@@ -42,6 +42,7 @@ TEST(TagsTest, ThreadsAgreeOnIds) {
   constexpr int kNames = 200;
   std::vector<std::vector<TagId>> ids(kThreads);
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&ids, t] {
       for (int i = 0; i < kNames; ++i) {

@@ -1,15 +1,18 @@
 #include "trace/compressed_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <fstream>
-#include <iterator>
+#include <cstdint>
 #include <string_view>
 #include <utility>
+
+#include "keel/base/unique_fd.h"
 
 #ifdef KEEL_HAVE_LZMA
 #include <lzma.h>
@@ -18,18 +21,29 @@
 namespace keel::trace {
 namespace {
 
+using std::string_view_literals::operator""sv;
+
 constexpr std::size_t kStep = 1 << 20;
+constexpr std::string_view kGzipMagic = "\x1f\x8b"sv;
+constexpr std::string_view kXzMagic = "\xfd\x37zXZ\0"sv;
 
-Status TooLarge(const std::string& path, Bytes limit) {
-  return OutOfRange(fmt::format("'{}' unpacks to more than {}", path, ToString(limit)));
+Status TooLarge(Bytes limit) {
+  return OutOfRange(
+      fmt::format("it unpacks to more than {}; allow more if you trust the file", ToString(limit)));
 }
 
-Status Damaged(const std::string& path, std::string_view format, std::size_t offset) {
-  return InvalidArgument(
-      fmt::format("'{}' is damaged: the {} data is broken near byte {}", path, format, offset));
+Status Damaged(std::string_view format, std::size_t offset) {
+  return InvalidArgument(fmt::format("the {} data is broken or cut near byte {}", format, offset));
 }
 
-Result<std::string> UnpackGzip(const std::string& path, const std::string& packed, Bytes limit) {
+// Room for the next piece, of kStep bytes, or fewer and at least one if the limit is near: so that
+// one byte too many is seen, and what is exactly as long as the limit ends.
+void Grow(std::string& out, Bytes limit) {
+  const std::uint64_t left = limit.count() - out.size();
+  out.resize(out.size() + static_cast<std::size_t>(left < kStep ? left + 1 : kStep));
+}
+
+Result<std::string> UnpackGzip(const std::string& packed, Bytes limit) {
   z_stream stream{};
   if (inflateInit2(&stream, 15 + 16) != Z_OK) return ResourceExhausted("starting zlib");
   const auto unpack = [&]() -> Result<std::string> {
@@ -43,15 +57,24 @@ Result<std::string> UnpackGzip(const std::string& path, const std::string& packe
         fed += piece;
       }
       const std::size_t before = out.size();
-      if (before >= limit.count()) return TooLarge(path, limit);
-      out.resize(before + std::min<std::uint64_t>(kStep, limit.count() - before));
+      Grow(out, limit);
       stream.next_out = reinterpret_cast<Bytef*>(out.data() + before);
       stream.avail_out = static_cast<uInt>(out.size() - before);
       const int code = inflate(&stream, Z_NO_FLUSH);
       out.resize(out.size() - stream.avail_out);
-      if (code == Z_STREAM_END) return out;
+      if (out.size() > limit.count()) return TooLarge(limit);
+      const std::size_t at = fed - stream.avail_in;
+      if (code == Z_STREAM_END) {
+        // Parallel packers write one piece after the other, and tapes pad with zeros.
+        const std::string_view rest = std::string_view(packed).substr(at);
+        if (rest.find_first_not_of('\0') == std::string_view::npos) return out;
+        if (!rest.starts_with(kGzipMagic) || inflateReset(&stream) != Z_OK) {
+          return Damaged("gzip", at);
+        }
+        continue;
+      }
       const bool starved = out.size() == before && stream.avail_in == 0 && fed == packed.size();
-      if (code != Z_OK || starved) return Damaged(path, "gzip", fed - stream.avail_in);
+      if (code != Z_OK || starved) return Damaged("gzip", at);
     }
   };
   Result<std::string> out = unpack();
@@ -60,7 +83,7 @@ Result<std::string> UnpackGzip(const std::string& path, const std::string& packe
 }
 
 #ifdef KEEL_HAVE_LZMA
-Result<std::string> UnpackXz(const std::string& path, const std::string& packed, Bytes limit) {
+Result<std::string> UnpackXz(const std::string& packed, Bytes limit) {
   lzma_stream stream = LZMA_STREAM_INIT;
   // So much memory a decoder may use; what is written at the highest setting needs 65 MiB.
   constexpr std::uint64_t kDecoderMemory = 512u << 20;
@@ -73,14 +96,14 @@ Result<std::string> UnpackXz(const std::string& path, const std::string& packed,
     stream.avail_in = packed.size();
     for (;;) {
       const std::size_t before = out.size();
-      if (before >= limit.count()) return TooLarge(path, limit);
-      out.resize(before + std::min<std::uint64_t>(kStep, limit.count() - before));
+      Grow(out, limit);
       stream.next_out = reinterpret_cast<std::uint8_t*>(out.data() + before);
       stream.avail_out = out.size() - before;
       const lzma_ret code = lzma_code(&stream, LZMA_FINISH);
       out.resize(out.size() - stream.avail_out);
+      if (out.size() > limit.count()) return TooLarge(limit);
       if (code == LZMA_STREAM_END) return out;
-      if (code != LZMA_OK) return Damaged(path, "xz", packed.size() - stream.avail_in);
+      if (code != LZMA_OK) return Damaged("xz", packed.size() - stream.avail_in);
     }
   };
   Result<std::string> out = unpack();
@@ -88,23 +111,37 @@ Result<std::string> UnpackXz(const std::string& path, const std::string& packed,
   return out;
 }
 #else
-Result<std::string> UnpackXz(const std::string& path, const std::string&, Bytes) {
-  return Unimplemented(
-      fmt::format("'{}' is xz, and Keel was built without liblzma; unpack it first", path));
+Result<std::string> UnpackXz(const std::string&, Bytes) {
+  return Unimplemented("it is xz, and Keel was built without liblzma; unpack it first");
 }
 #endif
 
 }  // namespace
 
-Result<std::string> ReadMaybeCompressed(const std::string& path, Bytes limit) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return SystemError(fmt::format("opening '{}'", path), errno == 0 ? ENOENT : errno);
-  std::string bytes(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) return SystemError(fmt::format("reading '{}'", path), EIO);
-  using std::string_view_literals::operator""sv;
-  if (bytes.starts_with("\x1f\x8b"sv)) return UnpackGzip(path, bytes, limit);
-  if (bytes.starts_with("\xfd\x37zXZ\0"sv)) return UnpackXz(path, bytes, limit);
-  if (bytes.size() > limit.count()) return TooLarge(path, limit);
+Result<std::string> ReadWholeFile(const std::string& path, Bytes limit) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return SystemError(fmt::format("opening '{}'", path), errno);
+  std::string bytes;
+  for (;;) {
+    const std::size_t before = bytes.size();
+    Grow(bytes, limit);
+    const ssize_t count = read(fd.get(), bytes.data() + before, bytes.size() - before);
+    const int error = errno;
+    bytes.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    if (count < 0 && error == EINTR) continue;
+    if (count < 0) return SystemError(fmt::format("reading '{}'", path), error);
+    if (count == 0) return bytes;
+    if (bytes.size() > limit.count()) {
+      return OutOfRange(fmt::format("'{}' is larger than {}; allow more if you trust the file",
+                                    path, ToString(limit)));
+    }
+  }
+}
+
+Result<std::string> Unpack(std::string bytes, Bytes limit) {
+  if (bytes.starts_with(kGzipMagic)) return UnpackGzip(bytes, limit);
+  if (bytes.starts_with(kXzMagic)) return UnpackXz(bytes, limit);
+  if (bytes.size() > limit.count()) return TooLarge(limit);
   return bytes;
 }
 

@@ -5,74 +5,17 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <cstring>
 #include <limits>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace keel::trace {
 
-using Kind = PickleValue::Kind;
-
-// --- Values --------------------------------------------------------------------------------------
-
-Kind PickleValue::kind() const { return document_->nodes_[index_].kind; }
-
-std::optional<std::int64_t> PickleValue::AsInt() const {
-  const PickleDocument::Node& node = document_->nodes_[index_];
-  if (node.kind != Kind::kInt && node.kind != Kind::kBool) return std::nullopt;
-  return node.integer;
-}
-
-std::optional<double> PickleValue::AsFloat() const {
-  const PickleDocument::Node& node = document_->nodes_[index_];
-  if (node.kind == Kind::kFloat) return node.real;
-  if (const std::optional<std::int64_t> integer = AsInt()) return static_cast<double>(*integer);
-  return std::nullopt;
-}
-
-std::optional<std::string_view> PickleValue::AsString() const {
-  const PickleDocument::Node& node = document_->nodes_[index_];
-  if (node.kind != Kind::kString && node.kind != Kind::kBytes) return std::nullopt;
-  return std::string_view(node.text, node.extent);
-}
-
-std::size_t PickleValue::size() const {
-  const PickleDocument::Node& node = document_->nodes_[index_];
-  switch (node.kind) {
-    case Kind::kList:
-    case Kind::kTuple:
-      return document_->containers_[node.extent].size();
-    case Kind::kDict:
-      return document_->containers_[node.extent].size() / 2;
-    default:
-      return 0;
-  }
-}
-
-PickleValue PickleValue::operator[](std::size_t i) const {
-  return {document_, document_->containers_[document_->nodes_[index_].extent][i]};
-}
-
-PickleValue PickleValue::key(std::size_t i) const {
-  return {document_, document_->containers_[document_->nodes_[index_].extent][2 * i]};
-}
-
-PickleValue PickleValue::value(std::size_t i) const {
-  return {document_, document_->containers_[document_->nodes_[index_].extent][2 * i + 1]};
-}
-
-std::optional<PickleValue> PickleValue::Find(std::string_view name) const {
-  if (kind() != Kind::kDict) return std::nullopt;
-  for (std::size_t i = size(); i-- > 0;) {
-    if (key(i).AsString() == name) return value(i);
-  }
-  return std::nullopt;
-}
-
-// --- The machine ---------------------------------------------------------------------------------
-
 namespace {
+
+using Kind = Value::Kind;
+using Id = DocumentBuilder::Id;
 
 // The instructions, by their bytes.
 enum Op : unsigned char {
@@ -172,34 +115,40 @@ std::string_view RefusedName(unsigned char op) {
   }
 }
 
-}  // namespace
+// Deeper than any data is, and shallow enough that marks take no memory to speak of.
+constexpr std::size_t kMaxDepth = 1000;
 
-// Runs the instructions. Every one makes at most one node or moves at most what it finds on the
-// stack, so the work is linear in the bytes, but for copies of long tuples of memo entries, which
-// are bounded by the stack.
+// Runs the instructions. Every one makes at most one value or moves at most what it finds on the
+// stack, so the work is linear in the bytes.
 class PickleMachine {
  public:
-  explicit PickleMachine(PickleDocument& document) : document_(document), bytes_(document.bytes_) {}
+  PickleMachine(DocumentBuilder& builder, Bytes limit) : builder_(builder), limit_(limit) {}
 
-  Status Run() {
+  Result<Id> Run() {
     for (;;) {
       start_ = at_;
       unsigned char op = 0;
       KEEL_TRY(ReadByte(op));
       if (op == kStop) break;
       KEEL_TRY(Execute(op));
+      if (builder_.Exceeds(limit_, (stack_.size() + memo_.size()) * sizeof(Id))) {
+        return OutOfRange(fmt::format(
+            "pickle, byte {}: the values take more than {}; allow more if you trust the file",
+            start_, ToString(limit_)));
+      }
     }
     if (!marks_.empty() || stack_.size() != 1) {
       return Broken(fmt::format("the pickle ends with {} values on its stack", stack_.size()));
     }
-    document_.root_ = stack_.back();
-    return OkStatus();
+    return stack_.back();
   }
 
  private:
   Status Broken(std::string_view what) const {
     return InvalidArgument(fmt::format("pickle, byte {}: {}", start_, what));
   }
+
+  std::string_view file() const { return builder_.text(); }
 
   // --- Reading -----------------------------------------------------------------------------------
 
@@ -211,10 +160,11 @@ class PickleMachine {
   }
 
   Status ReadBytes(std::uint64_t count, std::string_view& bytes) {
-    if (count > bytes_.size() - at_) {
-      return Broken(fmt::format("{} bytes are wanted and {} are left", count, bytes_.size() - at_));
+    const std::size_t left = file().size() - at_;
+    if (count > left) {
+      return Broken(fmt::format("{} bytes are wanted and {} are left", count, left));
     }
-    bytes = bytes_.substr(at_, count);
+    bytes = file().substr(at_, count);
     at_ += count;
     return OkStatus();
   }
@@ -238,9 +188,9 @@ class PickleMachine {
   }
 
   Status ReadLine(std::string_view& line) {
-    const std::size_t end = bytes_.find('\n', at_);
+    const std::size_t end = file().find('\n', at_);
     if (end == std::string_view::npos) return Broken("a line does not end");
-    line = bytes_.substr(at_, end - at_);
+    line = file().substr(at_, end - at_);
     at_ = end + 1;
     return OkStatus();
   }
@@ -259,48 +209,22 @@ class PickleMachine {
 
   // --- Making values -----------------------------------------------------------------------------
 
-  using Node = PickleDocument::Node;
-
-  Status Push(const Node& node) {
-    if (document_.nodes_.size() >= std::numeric_limits<std::uint32_t>::max()) {
-      return Broken("there are too many values");
-    }
-    stack_.push_back(static_cast<std::uint32_t>(document_.nodes_.size()));
-    document_.nodes_.push_back(node);
+  Status Push(Id id) {
+    stack_.push_back(id);
     return OkStatus();
   }
 
-  Status PushInteger(Kind kind, std::int64_t integer) {
-    Node node;
-    node.kind = kind;
-    node.integer = integer;
-    return Push(node);
-  }
-
-  Status PushFloat(double real) {
-    Node node;
-    node.kind = Kind::kFloat;
-    node.real = real;
-    return Push(node);
-  }
-
+  // `text` lies in the file.
   Status PushText(Kind kind, std::string_view text) {
     if (text.size() > std::numeric_limits<std::uint32_t>::max()) {
       return Broken("a string is longer than 4 GiB");
     }
-    Node node;
-    node.kind = kind;
-    node.extent = static_cast<std::uint32_t>(text.size());
-    node.text = text.data();
-    return Push(node);
+    return Push(builder_.AddString(kind, static_cast<std::uint64_t>(text.data() - file().data()),
+                                   static_cast<std::uint32_t>(text.size())));
   }
 
-  Status PushContainer(Kind kind, std::span<const std::uint32_t> items) {
-    Node node;
-    node.kind = kind;
-    node.extent = static_cast<std::uint32_t>(document_.containers_.size());
-    document_.containers_.emplace_back(items.begin(), items.end());
-    return Push(node);
+  Status PushContainer(Kind kind, std::span<const Id> items) {
+    return Push(builder_.AddContainer(kind, items, start_));
   }
 
   // Two's complement, little-endian, of any length that fits in 64 bits.
@@ -319,11 +243,10 @@ class PickleMachine {
     for (std::size_t i = bytes.size(); i < 8; ++i) {
       number |= static_cast<std::uint64_t>(filler) << (8 * i);
     }
+    if (!negative) return Push(builder_.AddUnsigned(number));
     const auto integer = static_cast<std::int64_t>(number);
-    if (bytes.size() > 8 && (integer < 0) != negative) {
-      return Broken("an integer does not fit in 64 bits");
-    }
-    return PushInteger(Kind::kInt, integer);
+    if (integer >= 0) return Broken("an integer does not fit in 64 bits");
+    return Push(builder_.AddInt(integer));
   }
 
   // --- The stack ---------------------------------------------------------------------------------
@@ -344,36 +267,30 @@ class PickleMachine {
     return OkStatus();
   }
 
-  std::span<const std::uint32_t> From(std::size_t first) const {
-    return std::span(stack_).subspan(first);
-  }
+  std::span<const Id> From(std::size_t first) const { return std::span(stack_).subspan(first); }
 
   // Replaces the values from `first` on by a container of them.
   Status Gather(Kind kind, std::size_t first) {
     if (kind == Kind::kDict && (stack_.size() - first) % 2 != 0) {
       return Broken("a dict has a key without a value");
     }
-    // Copied, because pushing may move the stack.
-    gathered_.assign(stack_.begin() + static_cast<std::ptrdiff_t>(first), stack_.end());
+    const Id id = builder_.AddContainer(kind, From(first), start_);
     stack_.resize(first);
-    return PushContainer(kind, gathered_);
+    return Push(id);
   }
 
   // Adds the values from `first` on to the container just below them, and drops them.
   Status Extend(Kind kind, std::size_t first) {
     const std::size_t floor = marks_.empty() ? 0 : marks_.back();
     if (first <= floor || first > stack_.size()) return Broken("there is nothing to add to");
-    const Node& node = document_.nodes_[stack_[first - 1]];
-    if (node.kind != kind) {
+    if (builder_.kind(stack_[first - 1]) != kind) {
       return Broken(kind == Kind::kList ? "what is added to is no list"
                                         : "what is added to is no dict");
     }
     if (kind == Kind::kDict && (stack_.size() - first) % 2 != 0) {
       return Broken("a dict has a key without a value");
     }
-    std::vector<std::uint32_t>& items = document_.containers_[node.extent];
-    const auto added = From(first);
-    items.insert(items.end(), added.begin(), added.end());
+    builder_.Extend(stack_[first - 1], From(first));
     stack_.resize(first);
     return OkStatus();
   }
@@ -384,7 +301,7 @@ class PickleMachine {
     KEEL_TRY(Need(1));
     // Python numbers its entries from 0 upwards: a number beyond what the bytes could have made is
     // a mistake, or wants to make us allocate.
-    if (index >= bytes_.size()) return Broken(fmt::format("memo entry {} is out of range", index));
+    if (index >= file().size()) return Broken(fmt::format("memo entry {} is out of range", index));
     if (index >= memo_.size()) memo_.resize(index + 1, kUnset);
     memo_[index] = stack_.back();
     return OkStatus();
@@ -415,20 +332,20 @@ class PickleMachine {
         return ReadNumber(8, number);
 
       case kNone:
-        return Push({});
+        return Push(builder_.AddNone());
       case kNewTrue:
-        return PushInteger(Kind::kBool, 1);
+        return Push(builder_.AddBool(true));
       case kNewFalse:
-        return PushInteger(Kind::kBool, 0);
+        return Push(builder_.AddBool(false));
       case kBinInt:
         KEEL_TRY(ReadNumber(4, number));
-        return PushInteger(Kind::kInt, static_cast<std::int32_t>(number));
+        return Push(builder_.AddInt(static_cast<std::int32_t>(number)));
       case kBinInt1:
         KEEL_TRY(ReadNumber(1, number));
-        return PushInteger(Kind::kInt, static_cast<std::int64_t>(number));
+        return Push(builder_.AddUnsigned(number));
       case kBinInt2:
         KEEL_TRY(ReadNumber(2, number));
-        return PushInteger(Kind::kInt, static_cast<std::int64_t>(number));
+        return Push(builder_.AddUnsigned(number));
       case kLong1:
         KEEL_TRY(ReadCounted(1, text));
         return PushLong(text);
@@ -436,20 +353,18 @@ class PickleMachine {
         KEEL_TRY(ReadCounted(4, text));
         return PushLong(text);
       case kIntText:
-        return ExecuteIntText();
-      case kLongText: {
-        std::int64_t integer = 0;
-        KEEL_TRY(ParseLine(integer, "L"));
-        return PushInteger(Kind::kInt, integer);
-      }
+        return ExecuteIntText("");
+      case kLongText:
+        return ExecuteIntText("L");
       case kBinFloat: {
         KEEL_TRY(ReadNumber(8, number));
-        return PushFloat(std::bit_cast<double>(__builtin_bswap64(number)));  // it is big-endian
+        return Push(builder_.AddFloat(
+            std::bit_cast<double>(__builtin_bswap64(number))));  // it is big-endian
       }
       case kFloatText: {
         double real = 0;
         KEEL_TRY(ParseLine(real));
-        return PushFloat(real);
+        return Push(builder_.AddFloat(real));
       }
 
       case kShortBinUnicode:
@@ -481,6 +396,7 @@ class PickleMachine {
         return PushText(Kind::kBytes, text);
 
       case kMark:
+        if (marks_.size() >= kMaxDepth) return Broken("the values are nested too deeply");
         marks_.push_back(stack_.size());
         return OkStatus();
       case kPop:
@@ -564,33 +480,37 @@ class PickleMachine {
     }
   }
 
-  // Protocol 0 writes booleans as the integers 00 and 01.
-  Status ExecuteIntText() {
-    std::int64_t integer = 0;
-    const bool boolean = bytes_.substr(at_, 3) == "00\n" || bytes_.substr(at_, 3) == "01\n";
-    KEEL_TRY(ParseLine(integer));
-    return PushInteger(boolean ? Kind::kBool : Kind::kInt, integer);
+  Status ExecuteIntText(std::string_view suffix) {
+    // Protocol 0 writes booleans as the integers 00 and 01.
+    const std::string_view start = file().substr(at_, 3);
+    const bool boolean = start == "00\n" || start == "01\n";
+    if (start.starts_with('-')) {
+      std::int64_t integer = 0;
+      KEEL_TRY(ParseLine(integer, suffix));
+      return Push(builder_.AddInt(integer));
+    }
+    std::uint64_t integer = 0;
+    KEEL_TRY(ParseLine(integer, suffix));
+    return Push(boolean ? builder_.AddBool(integer != 0) : builder_.AddUnsigned(integer));
   }
 
-  static constexpr std::uint32_t kUnset = std::numeric_limits<std::uint32_t>::max();
+  static constexpr Id kUnset = std::numeric_limits<Id>::max();
 
-  PickleDocument& document_;
-  const std::string_view bytes_;
+  DocumentBuilder& builder_;
+  const Bytes limit_;
   std::size_t at_ = 0;
   std::size_t start_ = 0;  // of the instruction that is being carried out
-  std::vector<std::uint32_t> stack_;
+  std::vector<Id> stack_;
   std::vector<std::size_t> marks_;
-  std::vector<std::uint32_t> memo_;
-  std::vector<std::uint32_t> gathered_;
+  std::vector<Id> memo_;
 };
 
-Result<PickleDocument> PickleDocument::Parse(std::string bytes) {
-  PickleDocument document;
-  // On the heap even when it is short: strings point into it, and the document moves.
-  bytes.reserve(64);
-  document.bytes_ = std::move(bytes);
-  KEEL_TRY(PickleMachine(document).Run());
-  return document;
+}  // namespace
+
+Result<Document> ParsePickle(std::string bytes, Bytes limit) {
+  DocumentBuilder builder(std::move(bytes));
+  KEEL_ASSIGN(const Id root, PickleMachine(builder, limit).Run());
+  return std::move(builder).Finish(root);
 }
 
 }  // namespace keel::trace

@@ -7,12 +7,13 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace keel::trace {
 namespace {
 
 using ::testing::HasSubstr;
-using Kind = PickleValue::Kind;
+using Kind = Value::Kind;
 
 std::string FromHex(std::string_view hex) {
   std::string bytes;
@@ -58,20 +59,22 @@ constexpr std::string_view kWritten[] = {
     "7d94738c0473616d65946802752e",
 };
 
+Result<Document> Parse(std::string bytes) { return ParsePickle(std::move(bytes), 1_GiB); }
+
 std::string Parsed(const std::string& bytes) {
-  const auto document = PickleDocument::Parse(bytes);
+  const auto document = Parse(bytes);
   return document.ok() ? "OK" : std::string(document.status().message());
 }
 
 TEST(PickleTest, EveryProtocolIsRead) {
   for (const std::string_view hex : kWritten) {
     SCOPED_TRACE(hex.substr(0, 16));
-    const auto document = PickleDocument::Parse(FromHex(hex));
+    const auto document = Parse(FromHex(hex));
     ASSERT_TRUE(document.ok()) << document.status().ToString();
-    const PickleValue root = document->root();
+    const Value root = document->root();
     ASSERT_EQ(root.kind(), Kind::kDict);
     EXPECT_EQ(root.size(), 6u);
-    const PickleValue a = *root.Find("a");
+    const Value a = *root.Find("a");
     ASSERT_EQ(a.kind(), Kind::kList);
     ASSERT_EQ(a.size(), 10u);
     const std::int64_t integers[] = {1, -2, 300, 70000, -5000000000, std::int64_t{1} << 62};
@@ -85,7 +88,7 @@ TEST(PickleTest, EveryProtocolIsRead) {
     EXPECT_TRUE(a[8].is_none());
     EXPECT_EQ(a[9].AsFloat(), 1.5);
     EXPECT_EQ(a[9].AsInt(), std::nullopt);
-    const PickleValue tuples = *root.Find("t");
+    const Value tuples = *root.Find("t");
     ASSERT_EQ(tuples.size(), 5u);
     for (std::size_t i = 0; i < 5; ++i) {
       EXPECT_EQ(tuples[i].kind(), Kind::kTuple);
@@ -104,9 +107,9 @@ TEST(PickleTest, EveryProtocolIsRead) {
 }
 
 TEST(PickleTest, TextOfTheFirstProtocolIsRead) {
-  const auto document = PickleDocument::Parse("(lp0\nI7\naI01\naL-12L\naF2.5\naVtext\np1\nag1\na.");
+  const auto document = Parse("(lp0\nI7\naI01\naL-12L\naF2.5\naVtext\np1\nag1\na.");
   ASSERT_TRUE(document.ok()) << document.status().ToString();
-  const PickleValue root = document->root();
+  const Value root = document->root();
   ASSERT_EQ(root.size(), 6u);
   EXPECT_EQ(root[0].AsInt(), 7);
   EXPECT_EQ(root[1].kind(), Kind::kBool);
@@ -157,7 +160,7 @@ TEST(PickleTest, IntegersOfAnyLengthThatFitAreRead) {
     pickle += static_cast<char>(bytes.size());
     pickle += bytes;
     pickle += '.';
-    const auto document = PickleDocument::Parse(pickle);
+    const auto document = Parse(pickle);
     return document.ok() ? document->root().AsInt() : std::nullopt;
   };
   EXPECT_EQ(read(""), 0);
@@ -166,24 +169,65 @@ TEST(PickleTest, IntegersOfAnyLengthThatFitAreRead) {
   EXPECT_EQ(read("\xff\xff\xff\xff\xff\xff\xff\x7f"), INT64_MAX);
   EXPECT_EQ(read(std::string_view("\x00\x00\x00\x00\x00\x00\x00\x80", 8)), INT64_MIN);
   EXPECT_EQ(read(std::string_view("\x01\x00\x00\x00\x00\x00\x00\x00\x00", 9)), 1);
-  // 2^63, and more.
-  EXPECT_EQ(read(std::string_view("\x00\x00\x00\x00\x00\x00\x00\x80\x00", 9)), std::nullopt);
+  // 2^64, and less than -2^63.
   EXPECT_EQ(read(std::string_view("\x00\x00\x00\x00\x00\x00\x00\x00\x01", 9)), std::nullopt);
+  EXPECT_EQ(read(std::string_view("\xff\xff\xff\xff\xff\xff\xff\x7f\xff", 9)), std::nullopt);
+}
+
+// The addresses of some devices have their highest bit set.
+TEST(PickleTest, LargeUnsignedIntegersAreRead) {
+  const auto document = Parse(std::string("\x8a\x09\x01\0\0\0\0\0\0\x80\0.", 12));
+  ASSERT_TRUE(document.ok()) << document.status().ToString();
+  EXPECT_EQ(document->root().kind(), Kind::kUnsigned);
+  EXPECT_EQ(document->root().AsUnsigned(), 0x8000000000000001u);
+  EXPECT_EQ(document->root().AsInt(), std::nullopt);
+  EXPECT_EQ(document->root().AsFloat(), 9223372036854775809.0);
+  EXPECT_EQ(Parse("L18446744073709551615L\n.")->root().AsUnsigned(), UINT64_MAX);
+  EXPECT_EQ(Parse("I-5\n.")->root().AsUnsigned(), std::nullopt);
+}
+
+// A byte can make a value of 40, and a file of a few megabytes unpack to gigabytes of them.
+TEST(PickleTest, MemoryAndDepthAreBounded) {
+  const std::string lists(100'000, ']');
+  EXPECT_THAT(Parsed(lists), HasSubstr("1 bytes are wanted"));
+  const auto refused = ParsePickle(lists, 1_MiB);
+  EXPECT_EQ(refused.status().code(), StatusCode::kOutOfRange);
+  EXPECT_THAT(refused.status().ToString(), HasSubstr("pickle, byte 23831: the values take more"));
+  EXPECT_EQ(ParsePickle("N" + std::string(100'000, '2'), Bytes(100'000)).status().code(),
+            StatusCode::kOutOfRange);
+  EXPECT_THAT(Parsed(std::string(2000, '(')), HasSubstr("byte 1000: the values are nested"));
+}
+
+// A long list arrives in pieces, between which others are made.
+TEST(PickleTest, AListGrowsInPieces) {
+  std::string pickle = "]";
+  for (int piece = 0; piece < 100; ++piece) {
+    pickle += "(";
+    for (int i = 0; i < 10; ++i) pickle += "](K" + std::string(1, static_cast<char>(i)) + "e";
+    pickle += "e";
+  }
+  const auto document = Parse(pickle + ".");
+  ASSERT_TRUE(document.ok()) << document.status().ToString();
+  ASSERT_EQ(document->root().size(), 1000u);
+  for (std::size_t i = 0; i < 1000; ++i) {
+    ASSERT_EQ(document->root()[i].size(), 1u) << i;
+    EXPECT_EQ(document->root()[i][0].AsInt(), static_cast<std::int64_t>(i % 10)) << i;
+  }
 }
 
 TEST(PickleTest, AListMayContainItself) {
   const auto document =
-      PickleDocument::Parse(std::string("]\x94h\x00"
-                                        "a.",
-                                        6));
+      Parse(std::string("]\x94h\x00"
+                        "a.",
+                        6));
   ASSERT_TRUE(document.ok()) << document.status().ToString();
   EXPECT_EQ(document->root()[0][0][0].size(), 1u);
 }
 
 TEST(PickleTest, ADocumentMayMove) {
-  auto first = PickleDocument::Parse("\x8c\x02hi.");
+  auto first = Parse("\x8c\x02hi.");
   ASSERT_TRUE(first.ok());
-  const PickleDocument second = *std::move(first);
+  const Document second = *std::move(first);
   EXPECT_EQ(second.root().AsString(), "hi");
 }
 

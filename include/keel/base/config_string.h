@@ -46,8 +46,9 @@ class KEEL_EXPORT ConfigString {
 
 // Reads typed values out of a ConfigString. A key that is absent leaves the target untouched. The
 // first mistake is kept and everything after it is skipped; Finish() returns it, or an error for
-// the first entry that nobody asked for, with the list of known keys. So a reader is a list of
-// Take calls and one Finish, and targets should only be used when Finish was OK.
+// the first entry that nobody asked for, with the key that was probably meant and all known ones.
+// So a reader is a list of Take calls and one Finish, and targets should only be used when Finish
+// was OK.
 class KEEL_EXPORT ConfigReader {
  public:
   explicit ConfigReader(const ConfigString& config) : config_(config) {}

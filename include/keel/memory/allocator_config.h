@@ -67,9 +67,10 @@ struct AllocatorConfig {
   std::uint64_t history = 0;       // history: events to keep in telemetry::EventLog; 0: off
   bool history_stacks = false;     // history_stacks: with the stack of each
   Bytes front_cache{2_MiB};        // front_cache: free memory a thread may keep per stream; 0: none
-  Bytes handle_size{20_MiB};       // handle_size: physical memory mapped at once, large pool
+  Bytes handle_size{16_MiB};       // handle_size: most physical memory mapped at once, large pool
   Bytes small_handle_size{2_MiB};  // small_handle_size: small pool. Both are rounded up to the
                                    // device's granularity
+  double upkeep = 0.02;  // upkeep: part of the time that may go into mapping finer than that
 
   // --- Host memory, PyTorch's keys ---
   // pinned_use_cuda_host_register:  // vendor-ok: PyTorch's key

@@ -1,0 +1,153 @@
+// DeviceAllocator: the memory of one device, handed out and taken back in the order of streams.
+//
+// Stream-ordered. A block belongs to the stream that it was allocated for. Freed, it can be handed
+// out again for that stream at once, because what the stream does with it next comes after what it
+// did before; for other streams only when that work is known to be done. Another stream that works
+// with the block is named by RecordUse: then the block is kept until that work is done too.
+//
+// Three tiers (docs/memory.md). A cache of the calling thread answers small requests of a size that
+// was freed before, without a lock; an arena for each stream, with an index of its holes, answers
+// the rest; a source of segments gets memory from the device when no hole fits. Nothing waits for
+// the device unless the alternative is failure.
+//
+// Any thread may call anything, and free what another allocated. Addresses may be used by the
+// device until Free returns on the stream, as ordered there. Streams must outlive the memory that
+// was allocated or recorded for them; tell ForgetStream before one goes.
+//
+// When memory is short a request goes through these steps, and fails with kResourceExhausted only
+// after the last: blocks whose recorded work is done; what threads keep; free memory elsewhere;
+// new memory; waiting for work that holds freed memory; the callbacks; giving all that is free back
+// to the device. The message says what was asked, what is held, what is free and in what pieces. A
+// failed request changes no live block.
+//
+// After the device is lost, what needs the driver returns kDeviceLost; freeing still works. In a
+// forked child everything returns kFailedPrecondition.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "keel/base/bytes.h"
+#include "keel/base/export.h"
+#include "keel/base/result.h"
+#include "keel/hal/device.h"
+#include "keel/memory/allocator_config.h"
+#include "keel/memory/memory_snapshot.h"
+#include "keel/telemetry/event_log.h"
+#include "keel/telemetry/memory_stats.h"
+#include "keel/telemetry/tags.h"
+
+namespace keel::memory {
+
+class AllocatorCore;
+
+// A pool of its own, for the memory of recorded graphs; 0 is everybody's.
+using PoolId = std::uint64_t;
+
+struct AllocationOptions {
+  Bytes alignment{};  // a power of two; zero: 512 bytes
+  // kNone: the calling thread's (telemetry::ScopedTag).
+  telemetry::TagId tag = telemetry::TagId::kNone;
+};
+
+struct AllocationInfo {
+  DeviceAddress address;  // its first byte
+  Bytes size;             // rounded
+  Bytes requested;
+  hal::StreamHandle stream;
+  telemetry::TagId tag = telemetry::TagId::kNone;
+  PoolId pool = 0;
+};
+
+struct DeviceAllocatorOptions {
+  AllocatorConfig config;
+  // Devices that shall read and write this one's memory, as far as they can.
+  std::vector<std::shared_ptr<hal::Device>> peers;
+  // Where events go; null: EventLog::Global().
+  telemetry::EventLog* log = nullptr;
+  // The clock that upkeep is measured with; empty: the steady one.
+  std::function<std::int64_t()> now_ns;
+};
+
+class KEEL_EXPORT DeviceAllocator {
+ public:
+  // Takes no memory yet. kInvalidArgument: the configuration asks for what cannot be.
+  static Result<std::unique_ptr<DeviceAllocator>> Create(std::shared_ptr<hal::Device> device,
+                                                         DeviceAllocatorOptions options = {});
+  // Gives everything back, live blocks too, after waiting for the streams that it knows.
+  ~DeviceAllocator();
+  DeviceAllocator(const DeviceAllocator&) = delete;
+  DeviceAllocator& operator=(const DeviceAllocator&) = delete;
+
+  const std::shared_ptr<hal::Device>& device() const;
+  const AllocatorConfig& config() const;
+
+  // Zero bytes have the address 0, which may be freed.
+  Result<DeviceAddress> Allocate(Bytes size, hal::StreamHandle stream,
+                                 const AllocationOptions& options = {});
+  // kInvalidArgument: no live block begins there (never allocated, or freed before). With a size:
+  // it must be the one that was asked for.
+  Status Free(DeviceAddress address);
+  Status Free(DeviceAddress address, Bytes size);
+  // Work that is on `stream` now, or comes there before Free, uses the block.
+  Status RecordUse(DeviceAddress address, hal::StreamHandle stream);
+  // The live block that has this byte. Walks: for messages and tools.
+  Result<AllocationInfo> Find(DeviceAddress address);
+  // The stream will be destroyed. Waits for it; what it freed may then be used by others. Its live
+  // blocks stay, and are freed as if on a stream that is idle.
+  Status ForgetStream(hal::StreamHandle stream);
+
+  // Gives free memory back to the device, until at most `target` is held. Waits for work that may
+  // still touch it.
+  Status Trim(Bytes target);
+  Status EmptyCache() { return Trim(Bytes(0)); }
+  // Lowering the limit disturbs no live block; what is free is given back first when needed.
+  void SetLimit(Bytes limit);
+  // Of the device's memory; kInvalidArgument outside (0, 1].
+  Status SetFraction(double fraction);
+  Bytes limit() const;
+  Bytes reserved() const;
+
+  // Called, in order, when a request would fail: with its size. Whatever it frees is tried before
+  // the failure. It may call this allocator, except from several threads that wait for each other.
+  using OutOfMemoryCallback = std::function<void(Bytes size)>;
+  std::uint64_t AddOutOfMemoryCallback(OutOfMemoryCallback callback);
+  void RemoveOutOfMemoryCallback(std::uint64_t id);
+
+  // Memory for a graph that is being recorded: from Begin to End, requests for streams that
+  // `filter` accepts come from the pool. What is freed there is reused there only, and stays until
+  // Release, because the graph uses these addresses at every replay. Safe in every capture mode.
+  PoolId CreatePool();
+  Status BeginPool(PoolId pool, std::function<bool(hal::StreamHandle)> filter);
+  Status EndPool(PoolId pool);
+  // The graph is gone: what is free in the pool is as everybody's from now on.
+  Status ReleasePool(PoolId pool);
+
+  // The pages below stay where they are, also when free, until Unpin: somebody has registered them
+  // elsewhere (a network card).
+  Status Pin(DeviceAddress address, Bytes size);
+  Status Unpin(DeviceAddress address, Bytes size);
+  // Told, before it happens, that pages that were free leave an address. Called with a lock held:
+  // it must not call the allocator.
+  using MoveListener = std::function<void(DeviceAddress address, Bytes size)>;
+  void SetMoveListener(MoveListener listener);
+
+  telemetry::MemoryStats Stats();
+  void ResetPeakStats();
+  void ResetAccumulatedStats();
+  MemorySnapshot Snapshot();
+  // What a failed request says about the state, for whoever wants it at another time.
+  std::string Report();
+
+  // Nothing, or what is wrong with the books. For tests.
+  std::string Check();
+
+ private:
+  explicit DeviceAllocator(std::shared_ptr<AllocatorCore> core);
+  std::shared_ptr<AllocatorCore> core_;
+};
+
+}  // namespace keel::memory

@@ -1,0 +1,569 @@
+#include "memory/allocator_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <optional>
+
+#include "base/fork.h"
+#include "keel/base/log.h"
+
+namespace keel::memory {
+namespace {
+
+constexpr std::uint64_t kSmallMax = 1 << 20;
+// How long a request that would fail otherwise waits for work that holds memory.
+constexpr std::chrono::seconds kPatience{60};
+
+std::atomic<std::uint64_t> last_id{0};
+
+// The caches of the calling thread: the two allocators that it used last without a search. Plain
+// data, reached without a call; who cleans up is `Ending`, below.
+struct LocalEntry {
+  std::uint64_t id = 0;
+  ThreadCache* cache = nullptr;
+};
+__attribute__((tls_model("initial-exec"))) thread_local std::array<LocalEntry, 2> local_entries;
+
+// Gives back what the thread keeps when it ends, as far as the allocators still live.
+class Ending {
+ public:
+  struct Entry {
+    std::uint64_t id = 0;
+    std::weak_ptr<AllocatorCore> core;
+    ThreadCache* cache = nullptr;
+  };
+  ~Ending() {
+    local_entries = {};
+    for (const Entry& entry : entries) {
+      if (const std::shared_ptr<AllocatorCore> core = entry.core.lock()) core->Retire(entry.cache);
+    }
+  }
+  std::vector<Entry> entries;
+};
+thread_local Ending ending;
+
+std::uint64_t FractionOf(const hal::Device& device, double fraction) {
+  return static_cast<std::uint64_t>(static_cast<double>(device.info().memory.count()) * fraction);
+}
+
+// What is left of a large block of a plain segment is a block of its own only from here on.
+constexpr std::uint64_t kLargeSlack = 1 << 20;
+
+// What a thread keeps of a plain segment keeps all of it: less of it, then.
+constexpr std::uint64_t kPlainFrontCache = 256 << 10;
+
+bool UsesExpandable(const hal::Device& device, const AllocatorConfig& config) {
+  return config.backend == AllocatorConfig::Backend::kNative && config.expandable_segments &&
+         device.capabilities().virtual_memory;
+}
+
+// Where the gauges of a pool begin; those of all pools begin at 0.
+constexpr std::size_t GaugesOf(telemetry::Pool kind) {
+  return (kind == telemetry::Pool::kSmall ? 1 : 2) * kGaugeKinds;
+}
+
+constexpr std::array<std::int64_t, 3 * kGaugeKinds> FoldAfter() {
+  std::array<std::int64_t, 3 * kGaugeKinds> after{};
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const std::size_t gauge = i % kGaugeKinds;
+    after[i] = gauge == kBlocks || gauge == kActiveBlocks ? 65'536 : std::int64_t{256} << 20;
+  }
+  return after;
+}
+
+}  // namespace
+
+// --- Making and ending ------------------------------------------------------------------------
+
+Result<std::shared_ptr<AllocatorCore>> AllocatorCore::Create(std::shared_ptr<hal::Device> device,
+                                                             DeviceAllocatorOptions options) {
+  std::vector<hal::Device*> peers;
+  for (const std::shared_ptr<hal::Device>& peer : options.peers) peers.push_back(peer.get());
+  KEEL_ASSIGN(std::vector<hal::AccessGrant> grants, hal::GrantsForPeers(*device, peers));
+  return std::shared_ptr<AllocatorCore>(
+      new AllocatorCore(std::move(device), std::move(options), std::move(grants)));
+}
+
+AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
+                             DeviceAllocatorOptions options, std::vector<hal::AccessGrant> grants)
+    : device(std::move(its_device)),
+      config(std::move(options.config)),
+      limit(
+          std::min(config.limit.count(), FractionOf(*device, config.per_process_memory_fraction))),
+      id_(last_id.fetch_add(1) + 1),
+      fork_generation_(ForkGeneration()),
+      capacity_(device->info().memory.count()),
+      rounds_up_(std::any_of(config.roundup_power2_divisions.begin(),
+                             config.roundup_power2_divisions.end(),
+                             [](std::uint32_t divisions) { return divisions > 1; })),
+      front_cache_(UsesExpandable(*device, config)
+                       ? config.front_cache.count()
+                       : std::min(config.front_cache.count(), kPlainFrontCache)),
+      log_(options.log != nullptr ? *options.log : telemetry::EventLog::Global()),
+      events_(device),
+      counters_(FoldAfter()),
+      arenas_(device, events_, UsesExpandable(*device, config) ? 0 : kLargeSlack) {
+  if (config.history != 0) {
+    const Status enabled =
+        log_.Enable({.capacity = config.history, .stacks = config.history_stacks});
+    if (!enabled.ok()) Log(LogLevel::kWarn, fmt::format("history: {}", enabled.ToString()));
+  }
+  SegmentListener& listener = *this;
+  const bool passthrough = config.backend == AllocatorConfig::Backend::kPassthrough;
+  if (UsesExpandable(*device, config)) {
+    auto source = std::make_unique<ExpandableSource>(
+        device, index_, limit, [this] { return arenas_.List(); }, listener,
+        ExpandableOptions{.handle_size = config.handle_size.count(),
+                          .small_handle_size = config.small_handle_size.count(),
+                          .upkeep = config.upkeep,
+                          .grants = std::move(grants),
+                          .now_ns = std::move(options.now_ns)});
+    expandable_ = source.get();
+    source_ = std::move(source);
+  } else {
+    auto source = std::make_unique<PlainSource>(
+        device, index_, limit, listener,
+        PlainOptions{.large_segment_size = config.large_segment_size.count(),
+                     .exact = passthrough});
+    if (passthrough) passthrough_ = source.get();
+    source_ = std::move(source);
+  }
+}
+
+AllocatorCore::~AllocatorCore() {
+  if (ForkGeneration() != fork_generation_) return;
+  // What is freed or live may still be in use: memory must not go before that work is done.
+  for (StreamClock* const clock : arenas_.Clocks()) {
+    const Status waited = clock->Wait(clock->now(), Deadline::After(kPatience));
+    if (!waited.ok() && waited.code() != StatusCode::kDeviceLost) {
+      Log(LogLevel::kWarn,
+          fmt::format("an allocator ends while a stream is not done: {}", waited.ToString()));
+    }
+  }
+  for (Arena* const arena : arenas_.List()) {
+    const MutexLock lock(arena->mutex);
+    for (const auto& [begin, span] : arena->blocks.spans()) {
+      for (const Block* block = span.first(); block != span.back; block = block->after) {
+        if (!block->free()) delete static_cast<Uses*>(block->attachment);
+      }
+    }
+  }
+}
+
+// --- The caches of threads --------------------------------------------------------------------
+
+ThreadCache& AllocatorCore::Local() {
+  for (const LocalEntry& entry : local_entries) {
+    if (entry.id == id_) return *entry.cache;
+  }
+  return MakeLocal();
+}
+
+ThreadCache& AllocatorCore::MakeLocal() {
+  ThreadCache* cache = nullptr;
+  for (const Ending::Entry& entry : ending.entries) {
+    if (entry.id == id_) cache = entry.cache;
+  }
+  if (cache == nullptr) {
+    std::erase_if(ending.entries, [](const Ending::Entry& entry) { return entry.core.expired(); });
+    const MutexLock lock(caches_mutex_);
+    caches_.push_back(std::make_unique<ThreadCache>(counters_.AddShard()));
+    cache = caches_.back().get();
+    ending.entries.push_back({id_, weak_from_this(), cache});
+  }
+  local_entries[1] = local_entries[0];
+  local_entries[0] = {id_, cache};
+  return *cache;
+}
+
+void AllocatorCore::Retire(ThreadCache* cache) {
+  std::vector<ThreadCache::Batch> batches;
+  const MutexLock lock(caches_mutex_);
+  cache->lock.OtherLock();
+  batches = cache->TakeAll(nullptr);
+  cache->lock.OtherUnlock();
+  for (const ThreadCache::Batch& batch : batches) GiveBack(batch);
+  counters_.Retire(cache->shard);
+  std::erase_if(caches_, [&](const auto& each) { return each.get() == cache; });
+}
+
+bool AllocatorCore::FlushCaches(const Arena* only) {
+  bool any = false;
+  const ThreadCache* const mine = &Local();
+  const MutexLock lock(caches_mutex_);
+  for (const auto& cache : caches_) {
+    std::vector<ThreadCache::Batch> batches;
+    if (cache.get() == mine) {
+      cache->lock.OwnerLock();
+      batches = cache->TakeAll(only);
+      cache->lock.OwnerUnlock();
+    } else {
+      cache->lock.OtherLock();
+      batches = cache->TakeAll(only);
+      cache->lock.OtherUnlock();
+    }
+    for (const ThreadCache::Batch& batch : batches) {
+      GiveBack(batch);
+      any = true;
+    }
+  }
+  return any;
+}
+
+void AllocatorCore::GiveBack(const ThreadCache::Batch& batch) {
+  const std::uint64_t epoch = batch.arena->clock.now();
+  const MutexLock lock(batch.arena->mutex);
+  for (Block* block = batch.first; block != nullptr;) {
+    Block* const next = block->next;
+    index_.Set(block->address, nullptr);
+    batch.arena->blocks.Free(block, epoch);
+    block = next;
+  }
+}
+
+// --- Counting ---------------------------------------------------------------------------------
+
+void AllocatorCore::CountAllocated(HotCounters::Shard& shard, const Block& block,
+                                   telemetry::Pool kind) {
+  const auto size = static_cast<std::int64_t>(block.size);
+  const std::array<std::int64_t, kGaugeKinds> amounts = {
+      1, size, static_cast<std::int64_t>(block.requested), 1, size};
+  shard.IncreaseEach(0, amounts);
+  shard.IncreaseEach(GaugesOf(kind), amounts);
+}
+
+void AllocatorCore::CountFreed(HotCounters::Shard& shard, const Block& block,
+                               telemetry::Pool kind) {
+  const auto size = static_cast<std::int64_t>(block.size);
+  const std::array<std::int64_t, kActiveBlocks> amounts = {
+      1, size, static_cast<std::int64_t>(block.requested)};
+  shard.DecreaseEach(0, amounts);
+  shard.DecreaseEach(GaugesOf(kind), amounts);
+}
+
+void AllocatorCore::CountInactive(HotCounters::Shard& shard, const Block& block,
+                                  telemetry::Pool kind) {
+  const std::array<std::int64_t, 2> amounts = {1, static_cast<std::int64_t>(block.size)};
+  shard.DecreaseEach(kActiveBlocks, amounts);
+  shard.DecreaseEach(GaugesOf(kind) + kActiveBlocks, amounts);
+}
+
+void AllocatorCore::RecordAlways(telemetry::EventAction action, std::uint64_t address,
+                                 std::uint64_t size, hal::StreamHandle stream,
+                                 telemetry::TagId tag) {
+  log_.Record({.action = action,
+               .device = device->id(),
+               .address = DeviceAddress(address),
+               .size = Bytes(size),
+               .stream = stream.value,
+               .tag = tag});
+}
+
+void AllocatorCore::OnMapped(const Arena& arena, std::uint64_t address, std::uint64_t size,
+                             bool whole) {
+  Record(whole ? telemetry::EventAction::kSegmentAlloc : telemetry::EventAction::kSegmentMap,
+         address, size, arena.clock.stream(), telemetry::TagId::kNone);
+  const MutexLock lock(stats_mutex_);
+  slow_.segment.Increase(arena.kind, 1);
+  slow_.reserved_bytes.Increase(arena.kind, static_cast<std::int64_t>(size));
+  if (!whole) slow_.mapped_bytes.Increase(static_cast<std::int64_t>(size));
+  ++slow_.num_device_alloc;
+}
+
+void AllocatorCore::OnUnmapped(const Arena& arena, std::uint64_t address, std::uint64_t size,
+                               bool whole) {
+  Record(whole ? telemetry::EventAction::kSegmentFree : telemetry::EventAction::kSegmentUnmap,
+         address, size, arena.clock.stream(), telemetry::TagId::kNone);
+  const MutexLock lock(stats_mutex_);
+  if (!whole && move_listener_) move_listener_(DeviceAddress(address), Bytes(size));
+  slow_.segment.Decrease(arena.kind, 1);
+  slow_.reserved_bytes.Decrease(arena.kind, static_cast<std::int64_t>(size));
+  if (!whole) slow_.mapped_bytes.Decrease(static_cast<std::int64_t>(size));
+  ++slow_.num_device_free;
+}
+
+void AllocatorCore::OnMoved(const Arena& from, std::uint64_t from_address, const Arena& to,
+                            std::uint64_t to_address, std::uint64_t size) {
+  Record(telemetry::EventAction::kSegmentUnmap, from_address, size, from.clock.stream(),
+         telemetry::TagId::kNone);
+  Record(telemetry::EventAction::kSegmentMap, to_address, size, to.clock.stream(),
+         telemetry::TagId::kNone);
+  const MutexLock lock(stats_mutex_);
+  if (move_listener_) move_listener_(DeviceAddress(from_address), Bytes(size));
+  ++slow_.pages_moved;
+  if (from.kind == to.kind) return;
+  // All of it stays what it is; only the parts change.
+  const auto bytes = static_cast<std::int64_t>(size);
+  slow_.segment.of(from.kind).Decrease(1);
+  slow_.segment.of(to.kind).Increase(1);
+  slow_.reserved_bytes.of(from.kind).Decrease(bytes);
+  slow_.reserved_bytes.of(to.kind).Increase(bytes);
+}
+
+// --- Allocating -------------------------------------------------------------------------------
+
+telemetry::Pool AllocatorCore::KindOf(std::uint64_t size) {
+  return size <= kSmallMax ? telemetry::Pool::kSmall : telemetry::Pool::kLarge;
+}
+
+std::uint64_t AllocatorCore::Round(std::uint64_t size) const {
+  if (!rounds_up_) return RoundToQuantum(size);
+  const std::uint32_t divisions = config.RoundupDivisions(Bytes(size));
+  if (divisions > 1 && size > kQuantum * divisions) {
+    const std::uint64_t step = std::max(std::bit_floor(size) / divisions, kQuantum);
+    return (size + step - 1) / step * step;
+  }
+  return RoundToQuantum(size);
+}
+
+Arena& AllocatorCore::Route(ThreadCache& cache, const Request& request) {
+  const telemetry::Pool kind = KindOf(request.size);
+  const ThreadCache::Route& last = cache.last[static_cast<std::size_t>(kind)];
+  if (last.arena != nullptr && last.stream == request.stream &&
+      open_pools_.load(std::memory_order_acquire) == 0) {
+    return *last.arena;
+  }
+  return RouteSlow(cache, request);
+}
+
+Arena& AllocatorCore::RouteSlow(ThreadCache& cache, const Request& request) {
+  const telemetry::Pool kind = KindOf(request.size);
+  if (open_pools_.load(std::memory_order_acquire) != 0) {
+    const MutexLock lock(pools_mutex_);
+    for (const auto& [id, pool] : pools_) {
+      if (pool.open && pool.filter(request.stream)) return arenas_.Find(request.stream, kind, id);
+    }
+  }
+  Arena& arena = arenas_.Find(request.stream, kind, 0);
+  cache.last[static_cast<std::size_t>(kind)] = {request.stream, &arena};
+  return arena;
+}
+
+Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stream,
+                                              const AllocationOptions& options) {
+  if (ForkGeneration() != fork_generation_) [[unlikely]] {
+    return FailedPrecondition("device memory cannot be used in a forked child");
+  }
+  if (size.empty()) return DeviceAddress();
+  Request request{.size = Round(size.count()), .asked = size, .stream = stream, .tag = options.tag};
+  if (request.tag == telemetry::TagId::kNone) request.tag = telemetry::CurrentTag();
+  if (options.alignment > Bytes(kQuantum)) [[unlikely]] {
+    if (!IsPowerOfTwo(options.alignment)) {
+      return InvalidArgument(
+          fmt::format("an alignment of {} is not a power of two", ToString(options.alignment)));
+    }
+    request.alignment = options.alignment.count();
+  }
+  if (size.count() > capacity_) [[unlikely]] {
+    return OutOfMemory(request, ResourceExhausted("the device is smaller than the request"));
+  }
+  ThreadCache& cache = Local();
+  Arena& arena = Route(cache, request);
+  Block* block = nullptr;
+  if (arena.kind == telemetry::Pool::kSmall && request.alignment == kQuantum) {
+    cache.lock.OwnerLock();
+    block = cache.Pop(arena, request.size);
+    cache.lock.OwnerUnlock();
+  }
+  if (block != nullptr) {
+    cache.shard->Count(kFrontHits);
+  } else {
+    cache.shard->Count(kFrontMisses);
+    KEEL_ASSIGN(block, Obtain(arena, request));
+    index_.Set(block->address, block);
+  }
+  block->mark = kLive;
+  block->requested = size.count();
+  block->tag = static_cast<std::uint32_t>(request.tag);
+  CountAllocated(*cache.shard, *block, arena.kind);
+  Record(telemetry::EventAction::kAlloc, block->address, size.count(), stream, request.tag);
+  return DeviceAddress(block->address);
+}
+
+Block* AllocatorCore::TryArena(Arena& arena, const Request& request) {
+  const MutexLock lock(arena.mutex);
+  return arena.blocks.Allocate(request.size, request.alignment, arena.slack);
+}
+
+Result<Block*> AllocatorCore::Obtain(Arena& arena, const Request& request) {
+  if (Block* const block = TryArena(arena, request); block != nullptr) return block;
+  return ObtainSlow(arena, request);
+}
+
+Result<Block*> AllocatorCore::ObtainSlow(Arena& arena, const Request& request) {
+  // What costs nothing: blocks that became free, and what threads keep.
+  if (FreeCollected(pending_.Collect(PendingFrees::Effort::kMark)) || FlushCaches(&arena)) {
+    if (Block* const block = TryArena(arena, request); block != nullptr) return block;
+  }
+  KEEL_TRY(CollectGarbage(request.size));
+  Result<Block*> grown = source_->Grow(arena, request.size, request.alignment);
+  if (grown.ok() || grown.status().code() != StatusCode::kResourceExhausted) return grown;
+
+  {
+    const MutexLock lock(stats_mutex_);
+    ++slow_.num_alloc_retries;
+  }
+  // What costs time: everything that is free in other threads, then in other streams.
+  FlushCaches(nullptr);
+  const auto try_again = [&]() -> std::optional<Result<Block*>> {
+    if (Block* const block = TryArena(arena, request); block != nullptr) return block;
+    Result<Block*> again = source_->Grow(arena, request.size, request.alignment);
+    if (again.ok() || again.status().code() != StatusCode::kResourceExhausted) return again;
+    return std::nullopt;
+  };
+  const Deadline deadline = Deadline::After(kPatience);
+  FreeCollected(pending_.CollectAll(deadline));
+  for (StreamClock* const clock : arenas_.Clocks()) {
+    // A stream that is being captured cannot be waited for, and holds what it holds.
+    const Status waited = clock->Wait(clock->now(), deadline);
+    if (waited.code() == StatusCode::kDeviceLost) return waited;
+  }
+  {
+    const MutexLock lock(stats_mutex_);
+    ++slow_.num_sync_all_streams;
+  }
+  if (auto result = try_again()) return *std::move(result);
+  RunCallbacks(request.asked);
+  FlushCaches(nullptr);
+  FreeCollected(pending_.CollectAll(deadline));
+  if (auto result = try_again()) return *std::move(result);
+  // And what is free but in the wrong pieces: back to the device, to be had anew.
+  KEEL_TRY(source_->Trim(0, deadline));
+  if (auto result = try_again()) return *std::move(result);
+  return OutOfMemory(request, grown.status());
+}
+
+Status AllocatorCore::CollectGarbage(std::uint64_t more) {
+  if (config.garbage_collection_threshold <= 0) return OkStatus();
+  const auto threshold = static_cast<std::uint64_t>(config.garbage_collection_threshold *
+                                                    static_cast<double>(limit.limit()));
+  if (limit.held() + more <= threshold) return OkStatus();
+  return source_->Trim(threshold > more ? threshold - more : 0, Deadline::Now());
+}
+
+void AllocatorCore::RunCallbacks(Bytes size) {
+  std::vector<DeviceAllocator::OutOfMemoryCallback> callbacks;
+  {
+    const MutexLock lock(callbacks_mutex_);
+    for (const auto& [id, callback] : callbacks_) callbacks.push_back(callback);
+  }
+  for (const auto& callback : callbacks) callback(size);
+}
+
+// --- Freeing ----------------------------------------------------------------------------------
+
+Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
+  if (ForkGeneration() != fork_generation_) [[unlikely]] {
+    return FailedPrecondition("device memory cannot be used in a forked child");
+  }
+  if (!address) return OkStatus();
+  Block* const block = index_.Find(address.value());
+  if (block == nullptr || block->mark != kLive) [[unlikely]] {
+    return InvalidArgument(
+        fmt::format("no live block begins at {}: it was {}", ToString(address),
+                    block == nullptr ? "never allocated here, or freed before" : "freed before"));
+  }
+  if (size != nullptr && size->count() != block->requested) [[unlikely]] {
+    return InvalidArgument(
+        fmt::format("the block at {} was allocated with {} bytes and freed with {}",
+                    ToString(address), block->requested, size->count()));
+  }
+  Arena& arena = Arena::Of(*block);
+  ThreadCache& cache = Local();
+  Record(telemetry::EventAction::kFreeRequested, address.value(), block->requested,
+         arena.clock.stream(), telemetry::TagId{block->tag});
+  if (block->attachment != nullptr || arena.kind == telemetry::Pool::kLarge || arena.pool != 0 ||
+      front_cache_ < block->size || passthrough_ != nullptr) {
+    return FreeSlow(cache, block, arena);
+  }
+  Record(telemetry::EventAction::kFreeCompleted, address.value(), block->requested,
+         arena.clock.stream(), telemetry::TagId{block->tag});
+  CountFreed(*cache.shard, *block, arena.kind);
+  CountInactive(*cache.shard, *block, arena.kind);
+  block->mark = kCached;
+  cache.lock.OwnerLock();
+  const ThreadCache::Batch out = cache.Push(arena, block, front_cache_);
+  cache.lock.OwnerUnlock();
+  if (out.first != nullptr) GiveBack(out);
+  return OkStatus();
+}
+
+Status AllocatorCore::FreeSlow(ThreadCache& cache, Block* block, Arena& arena) {
+  const std::unique_ptr<Uses> uses(static_cast<Uses*>(std::exchange(block->attachment, nullptr)));
+  CountFreed(*cache.shard, *block, arena.kind);
+  if (uses != nullptr) {
+    block->mark = kPending;
+    {
+      const MutexLock lock(stats_mutex_);
+      slow_.pending_frees.Increase(1);
+      slow_.pending_free_bytes.Increase(static_cast<std::int64_t>(block->size));
+    }
+    pending_.Add(block, uses->clocks);
+    FreeCollected(pending_.Collect(PendingFrees::Effort::kGlance));
+    return OkStatus();
+  }
+  CountInactive(*cache.shard, *block, arena.kind);
+  const std::uint64_t address = block->address;
+  Record(telemetry::EventAction::kFreeCompleted, address, block->requested, arena.clock.stream(),
+         telemetry::TagId{block->tag});
+  {
+    const std::uint64_t epoch = arena.clock.now();
+    const MutexLock lock(arena.mutex);
+    index_.Set(address, nullptr);
+    arena.blocks.Free(block, epoch);
+  }
+  if (passthrough_ != nullptr) return passthrough_->Release(address);
+  return OkStatus();
+}
+
+bool AllocatorCore::FreeCollected(const std::vector<Block*>& blocks) {
+  if (blocks.empty()) return false;
+  HotCounters::Shard& shard = *Local().shard;
+  for (Block* const block : blocks) {
+    Arena& arena = Arena::Of(*block);
+    const auto size = static_cast<std::int64_t>(block->size);
+    CountInactive(shard, *block, arena.kind);
+    {
+      const MutexLock lock(stats_mutex_);
+      slow_.pending_frees.Decrease(1);
+      slow_.pending_free_bytes.Decrease(size);
+    }
+    const std::uint64_t address = block->address;
+    Record(telemetry::EventAction::kFreeCompleted, address, block->requested, arena.clock.stream(),
+           telemetry::TagId{block->tag});
+    const std::uint64_t epoch = arena.clock.now();
+    {
+      const MutexLock lock(arena.mutex);
+      index_.Set(address, nullptr);
+      arena.blocks.Free(block, epoch);
+    }
+    if (passthrough_ != nullptr) {
+      if (const Status status = passthrough_->Release(address); !status.ok()) {
+        Log(LogLevel::kWarn, fmt::format("giving memory back: {}", status.ToString()));
+      }
+    }
+  }
+  return true;
+}
+
+Status AllocatorCore::RecordUse(DeviceAddress address, hal::StreamHandle stream) {
+  Block* const block = index_.Find(address.value());
+  if (block == nullptr || block->mark != kLive) {
+    return InvalidArgument(
+        fmt::format("no live block begins at {}; RecordUse comes before Free", ToString(address)));
+  }
+  Arena& arena = Arena::Of(*block);
+  if (stream == arena.clock.stream()) return OkStatus();  // ordered anyway
+  StreamClock& clock = arenas_.Clock(stream);
+  const MutexLock lock(arena.mutex);
+  if (block->attachment == nullptr) block->attachment = new Uses;
+  std::vector<StreamClock*>& clocks = static_cast<Uses*>(block->attachment)->clocks;
+  if (std::find(clocks.begin(), clocks.end(), &clock) == clocks.end()) clocks.push_back(&clock);
+  return OkStatus();
+}
+
+}  // namespace keel::memory

@@ -1,0 +1,162 @@
+// AllocatorCore: what is behind DeviceAllocator, which has the contracts.
+//
+// Locks, from the outside in: the registry of thread caches; a source's; an arena's; a clock's. A
+// thread cache's biased lock is held for a few instructions and never over another one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "keel/memory/device_allocator.h"
+#include "memory/address_index.h"
+#include "memory/arena_set.h"
+#include "memory/expandable_source.h"
+#include "memory/memory_limit.h"
+#include "memory/pending_frees.h"
+#include "memory/plain_source.h"
+#include "memory/thread_cache.h"
+
+namespace keel::memory {
+
+class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, private SegmentListener {
+ public:
+  static Result<std::shared_ptr<AllocatorCore>> Create(std::shared_ptr<hal::Device> device,
+                                                       DeviceAllocatorOptions options);
+  ~AllocatorCore() override;
+
+  Result<DeviceAddress> Allocate(Bytes size, hal::StreamHandle stream,
+                                 const AllocationOptions& options);
+  Status Free(DeviceAddress address, const Bytes* size);
+  Status RecordUse(DeviceAddress address, hal::StreamHandle stream);
+  Result<AllocationInfo> Find(DeviceAddress address);
+  Status ForgetStream(hal::StreamHandle stream);
+  Status Trim(std::uint64_t target);
+  Status SetFraction(double fraction);
+  Status Pin(DeviceAddress address, Bytes size, bool pin);
+
+  std::uint64_t AddCallback(DeviceAllocator::OutOfMemoryCallback callback);
+  void RemoveCallback(std::uint64_t id);
+  void SetMoveListener(DeviceAllocator::MoveListener listener);
+
+  PoolId CreatePool();
+  Status BeginPool(PoolId pool, std::function<bool(hal::StreamHandle)> filter);
+  Status EndPool(PoolId pool);
+  Status ReleasePool(PoolId pool);
+
+  telemetry::MemoryStats Stats();
+  void ResetStats(bool peaks);
+  MemorySnapshot Snapshot();
+  std::string Report();
+  std::string Check();
+
+  // Of a thread that ends.
+  void Retire(ThreadCache* cache);
+
+  const std::shared_ptr<hal::Device> device;
+  const AllocatorConfig config;
+  MemoryLimit limit;
+
+ private:
+  // What a taken block is to the allocator (Block::mark).
+  enum Mark : std::uint8_t { kLive, kCached, kPending };
+  // The streams that RecordUse named for a block (Block::attachment).
+  struct Uses {
+    std::vector<StreamClock*> clocks;
+  };
+  struct PoolState {
+    std::function<bool(hal::StreamHandle)> filter;
+    bool open = false;  // between Begin and End
+    bool released = false;
+  };
+  struct Request {
+    std::uint64_t size = 0;  // rounded
+    std::uint64_t alignment = kQuantum;
+    Bytes asked;
+    hal::StreamHandle stream;
+    telemetry::TagId tag = telemetry::TagId::kNone;
+  };
+
+  AllocatorCore(std::shared_ptr<hal::Device> its_device, DeviceAllocatorOptions options,
+                std::vector<hal::AccessGrant> grants);
+
+  std::uint64_t Round(std::uint64_t size) const;
+  static telemetry::Pool KindOf(std::uint64_t size);
+  ThreadCache& Local();
+  [[gnu::noinline]] ThreadCache& MakeLocal();
+  Arena& Route(ThreadCache& cache, const Request& request);
+  [[gnu::noinline]] Arena& RouteSlow(ThreadCache& cache, const Request& request);
+
+  Result<Block*> Obtain(Arena& arena, const Request& request);
+  [[gnu::noinline]] Result<Block*> ObtainSlow(Arena& arena, const Request& request);
+  Block* TryArena(Arena& arena, const Request& request);
+  Status FreeSlow(ThreadCache& cache, Block* block, Arena& arena);
+  void GiveBack(const ThreadCache::Batch& batch);
+  // Frees blocks that were pending. False: there were none.
+  bool FreeCollected(const std::vector<Block*>& blocks);
+  // What threads keep goes back to the arenas; of one arena, or of all. False: there was none.
+  bool FlushCaches(const Arena* only);
+  void RunCallbacks(Bytes size);
+  Status OutOfMemory(const Request& request, const Status& cause);
+  Status CollectGarbage(std::uint64_t more);
+
+  void CountAllocated(HotCounters::Shard& shard, const Block& block, telemetry::Pool kind);
+  // Freed; and, now or later, no longer in use.
+  void CountFreed(HotCounters::Shard& shard, const Block& block, telemetry::Pool kind);
+  void CountInactive(HotCounters::Shard& shard, const Block& block, telemetry::Pool kind);
+  void Record(telemetry::EventAction action, std::uint64_t address, std::uint64_t size,
+              hal::StreamHandle stream, telemetry::TagId tag) {
+    if (log_.enabled()) [[unlikely]] {
+      RecordAlways(action, address, size, stream, tag);
+    }
+  }
+  [[gnu::noinline]] void RecordAlways(telemetry::EventAction action, std::uint64_t address,
+                                      std::uint64_t size, hal::StreamHandle stream,
+                                      telemetry::TagId tag);
+
+  void OnMapped(const Arena& arena, std::uint64_t address, std::uint64_t size, bool whole) override;
+  void OnUnmapped(const Arena& arena, std::uint64_t address, std::uint64_t size,
+                  bool whole) override;
+  void OnMoved(const Arena& from, std::uint64_t from_address, const Arena& to,
+               std::uint64_t to_address, std::uint64_t size) override;
+
+  const std::uint64_t id_;  // never used again
+  const std::uint64_t fork_generation_;
+  const std::uint64_t capacity_;
+  const bool rounds_up_;             // in steps of a power of two
+  const std::uint64_t front_cache_;  // bytes that a thread may keep, per arena
+  telemetry::EventLog& log_;
+  EventPool events_;
+  AddressIndex index_;
+  HotCounters counters_;
+  ArenaSet arenas_;
+  std::unique_ptr<SegmentSource> source_;
+  ExpandableSource* expandable_ = nullptr;  // source_, if it is that
+  PlainSource* passthrough_ = nullptr;      // source_, if every request is its own segment
+  PendingFrees pending_;
+
+  Mutex caches_mutex_;
+  std::vector<std::unique_ptr<ThreadCache>> caches_ KEEL_GUARDED_BY(caches_mutex_);
+
+  std::atomic<int> open_pools_{0};
+  Mutex pools_mutex_;
+  PoolId last_pool_ KEEL_GUARDED_BY(pools_mutex_) = 0;
+  std::map<PoolId, PoolState> pools_ KEEL_GUARDED_BY(pools_mutex_);
+
+  Mutex callbacks_mutex_;
+  std::uint64_t last_callback_ KEEL_GUARDED_BY(callbacks_mutex_) = 0;
+  std::map<std::uint64_t, DeviceAllocator::OutOfMemoryCallback> callbacks_
+      KEEL_GUARDED_BY(callbacks_mutex_);
+
+  // Counters of the slow paths; the hot ones are in counters_.
+  Mutex stats_mutex_;
+  telemetry::MemoryStats slow_ KEEL_GUARDED_BY(stats_mutex_);
+  DeviceAllocator::MoveListener move_listener_ KEEL_GUARDED_BY(stats_mutex_);
+};
+
+}  // namespace keel::memory

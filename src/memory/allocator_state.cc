@@ -1,0 +1,318 @@
+// What an allocator tells about itself, its limits and its pools: everything but the way of a
+// block.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "memory/allocator_core.h"
+
+namespace keel::memory {
+namespace {
+
+constexpr std::chrono::seconds kPatience{60};
+
+std::string Text(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
+
+}  // namespace
+
+// --- Limits -----------------------------------------------------------------------------------
+
+Status AllocatorCore::Trim(std::uint64_t target) {
+  FreeCollected(pending_.CollectAll(Deadline::After(kPatience)));
+  FlushCaches(nullptr);
+  return source_->Trim(target, Deadline::After(kPatience));
+}
+
+Status AllocatorCore::SetFraction(double fraction) {
+  if (!(fraction > 0) || fraction > 1) {
+    return InvalidArgument(fmt::format("a fraction of {} is not in (0, 1]", fraction));
+  }
+  limit.set_limit(
+      static_cast<std::uint64_t>(static_cast<double>(device->info().memory.count()) * fraction));
+  return OkStatus();
+}
+
+Status AllocatorCore::ForgetStream(hal::StreamHandle stream) {
+  StreamClock& clock = arenas_.Clock(stream);
+  KEEL_TRY(clock.Wait(clock.now(), Deadline::After(kPatience)));
+  FreeCollected(pending_.Collect(PendingFrees::Effort::kPoll));
+  clock.Retire();
+  return OkStatus();
+}
+
+Status AllocatorCore::Pin(DeviceAddress address, Bytes size, bool pin) {
+  // Without virtual memory nothing ever moves.
+  if (expandable_ == nullptr) return OkStatus();
+  return pin ? expandable_->Pin(address.value(), size.count())
+             : expandable_->Unpin(address.value(), size.count());
+}
+
+std::uint64_t AllocatorCore::AddCallback(DeviceAllocator::OutOfMemoryCallback callback) {
+  const MutexLock lock(callbacks_mutex_);
+  callbacks_.emplace(++last_callback_, std::move(callback));
+  return last_callback_;
+}
+
+void AllocatorCore::RemoveCallback(std::uint64_t id) {
+  const MutexLock lock(callbacks_mutex_);
+  callbacks_.erase(id);
+}
+
+void AllocatorCore::SetMoveListener(DeviceAllocator::MoveListener listener) {
+  const MutexLock lock(stats_mutex_);
+  move_listener_ = std::move(listener);
+}
+
+// --- Private pools ----------------------------------------------------------------------------
+
+PoolId AllocatorCore::CreatePool() {
+  const MutexLock lock(pools_mutex_);
+  pools_.emplace(++last_pool_, PoolState{});
+  return last_pool_;
+}
+
+Status AllocatorCore::BeginPool(PoolId pool, std::function<bool(hal::StreamHandle)> filter) {
+  const MutexLock lock(pools_mutex_);
+  const auto found = pools_.find(pool);
+  if (found == pools_.end() || found->second.released) {
+    return InvalidArgument(fmt::format("there is no pool {}, or it was released", pool));
+  }
+  if (found->second.open) return FailedPrecondition(fmt::format("pool {} is open already", pool));
+  found->second.filter = filter ? std::move(filter) : [](hal::StreamHandle) { return true; };
+  found->second.open = true;
+  open_pools_.fetch_add(1, std::memory_order_release);
+  return OkStatus();
+}
+
+Status AllocatorCore::EndPool(PoolId pool) {
+  const MutexLock lock(pools_mutex_);
+  const auto found = pools_.find(pool);
+  if (found == pools_.end() || !found->second.open) {
+    return FailedPrecondition(fmt::format("pool {} is not open", pool));
+  }
+  found->second.open = false;
+  open_pools_.fetch_sub(1, std::memory_order_release);
+  return OkStatus();
+}
+
+Status AllocatorCore::ReleasePool(PoolId pool) {
+  {
+    const MutexLock lock(pools_mutex_);
+    const auto found = pools_.find(pool);
+    if (found == pools_.end() || found->second.released) {
+      return InvalidArgument(fmt::format("there is no pool {}, or it was released", pool));
+    }
+    if (found->second.open) return FailedPrecondition(fmt::format("pool {} is open", pool));
+    found->second.released = true;
+  }
+  for (Arena* const arena : arenas_.List()) {
+    if (arena->pool == pool) arena->open = true;
+  }
+  return OkStatus();
+}
+
+// --- What it is doing -------------------------------------------------------------------------
+
+Result<AllocationInfo> AllocatorCore::Find(DeviceAddress address) {
+  for (Arena* const arena : arenas_.List()) {
+    const MutexLock lock(arena->mutex);
+    const Block* const block = arena->blocks.Find(address.value());
+    if (block == nullptr) continue;
+    if (block->free() || block->mark != kLive) break;
+    return AllocationInfo{.address = DeviceAddress(block->address),
+                          .size = Bytes(block->size),
+                          .requested = Bytes(block->requested),
+                          .stream = arena->clock.stream(),
+                          .tag = telemetry::TagId{block->tag},
+                          .pool = arena->pool};
+  }
+  return NotFound(fmt::format("no live block has the byte at {}", ToString(address)));
+}
+
+telemetry::MemoryStats AllocatorCore::Stats() {
+  const HotCounters::Values hot = counters_.Read();
+  telemetry::MemoryStats stats;
+  std::int64_t split_blocks[2] = {};
+  std::int64_t split_bytes[2] = {};
+  std::map<std::string, std::int64_t, std::less<>> tags;
+  for (Arena* const arena : arenas_.List()) {
+    const auto kind = static_cast<std::size_t>(arena->kind);
+    const MutexLock lock(arena->mutex);
+    for (const auto& [begin, span] : arena->blocks.spans()) {
+      const bool split = span.first() != span.last();
+      for (const Block* block = span.first(); block != span.back; block = block->after) {
+        if (!block->free() && block->mark == kLive && block->tag != 0) {
+          tags[std::string(telemetry::TagName(telemetry::TagId{block->tag}))] +=
+              static_cast<std::int64_t>(block->size);
+        }
+        if (!split || (!block->free() && block->mark != kCached)) continue;
+        ++split_blocks[kind];
+        split_bytes[kind] += static_cast<std::int64_t>(block->size);
+      }
+    }
+  }
+  const MutexLock lock(stats_mutex_);
+  const auto set = [](telemetry::Stat& stat, std::int64_t value) {
+    if (value > stat.current) stat.Increase(value - stat.current);
+    if (value < stat.current) stat.Decrease(stat.current - value);
+  };
+  set(slow_.inactive_split.small_pool, split_blocks[0]);
+  set(slow_.inactive_split.large_pool, split_blocks[1]);
+  set(slow_.inactive_split.all, split_blocks[0] + split_blocks[1]);
+  set(slow_.inactive_split_bytes.small_pool, split_bytes[0]);
+  set(slow_.inactive_split_bytes.large_pool, split_bytes[1]);
+  set(slow_.inactive_split_bytes.all, split_bytes[0] + split_bytes[1]);
+  stats = slow_;
+  stats.tag_bytes = std::move(tags);
+  const auto take = [&](telemetry::PoolStat& stat, Gauge gauge) {
+    stat.all = hot.gauges[gauge];
+    stat.small_pool = hot.gauges[kGaugeKinds + gauge];
+    stat.large_pool = hot.gauges[2 * kGaugeKinds + gauge];
+  };
+  take(stats.allocation, kBlocks);
+  take(stats.allocated_bytes, kBlockBytes);
+  take(stats.requested_bytes, kRequestedBytes);
+  take(stats.active, kActiveBlocks);
+  take(stats.active_bytes, kActiveBytes);
+  stats.front_cache_hits = hot.counters[kFrontHits];
+  stats.front_cache_misses = hot.counters[kFrontMisses];
+  stats.max_split_size = config.max_split_size == kUnlimited
+                             ? -1
+                             : static_cast<std::int64_t>(config.max_split_size.count());
+  if (expandable_ != nullptr) {
+    stats.driver_calls_avoided = static_cast<std::int64_t>(expandable_->stats().returned);
+  }
+  return stats;
+}
+
+void AllocatorCore::ResetStats(bool peaks) {
+  const MutexLock lock(stats_mutex_);
+  if (peaks) {
+    counters_.ResetPeak();
+    slow_.ResetPeak();
+  } else {
+    counters_.ResetAccumulated();
+    slow_.ResetAccumulated();
+  }
+}
+
+MemorySnapshot AllocatorCore::Snapshot() {
+  MemorySnapshot snapshot{.device = device->id()};
+  for (const SegmentInfo& info : source_->Segments()) {
+    Arena& arena = *const_cast<Arena*>(info.arena);
+    SegmentSnapshot segment{.address = DeviceAddress(info.address),
+                            .size = Bytes(info.size),
+                            .stream = arena.clock.stream(),
+                            .kind = arena.kind,
+                            .pool = arena.pool,
+                            .expandable = info.expandable};
+    const MutexLock lock(arena.mutex);
+    for (const Block* block = arena.blocks.Find(info.address);
+         block != nullptr && block->state != Block::State::kBorder &&
+         block->address < info.address + info.size;
+         block = block->after) {
+      BlockSnapshot each{.address = DeviceAddress(block->address), .size = Bytes(block->size)};
+      if (!block->free()) {
+        each.requested = Bytes(block->requested);
+        each.tag = telemetry::TagId{block->tag};
+        each.state = block->mark == kLive      ? BlockSnapshot::State::kAllocated
+                     : block->mark == kPending ? BlockSnapshot::State::kPendingFree
+                                               : BlockSnapshot::State::kFree;
+      }
+      segment.blocks.push_back(each);
+    }
+    snapshot.segments.push_back(std::move(segment));
+  }
+  return snapshot;
+}
+
+std::string AllocatorCore::Report() {
+  const telemetry::MemoryStats stats = Stats();
+  const hal::DeviceInfo& info = device->info();
+  std::string text = fmt::format("{} {} ({}), {}\n", info.driver, info.ordinal, info.name,
+                                 Text(info.memory.count()));
+  const auto bytes = [](std::int64_t value) { return Text(static_cast<std::uint64_t>(value)); };
+  text +=
+      fmt::format("  held from the device: {} of a limit of {}, at most {} so far\n",
+                  Text(limit.held()), Text(limit.limit()), bytes(stats.reserved_bytes.all.peak));
+  text +=
+      fmt::format("  in use: {} in {} blocks ({} requested), at most {} so far\n",
+                  bytes(stats.allocated_bytes.all.current), stats.allocation.all.current,
+                  bytes(stats.requested_bytes.all.current), bytes(stats.allocated_bytes.all.peak));
+  if (stats.pending_free_bytes.current != 0) {
+    text += fmt::format("  freed, still used by other streams: {} in {} blocks\n",
+                        bytes(stats.pending_free_bytes.current), stats.pending_frees.current);
+  }
+  std::uint64_t free_bytes = 0;
+  std::uint64_t kept = 0;
+  std::size_t pieces = 0;
+  std::uint64_t largest = 0;
+  for (Arena* const arena : arenas_.List()) {
+    const MutexLock lock(arena->mutex);
+    free_bytes += arena->blocks.free_bytes();
+    pieces += arena->blocks.free_blocks();
+    if (!arena->open) kept += arena->blocks.free_bytes();
+    if (const Block* const block = arena->blocks.Largest(); block != nullptr) {
+      largest = std::max(largest, block->size);
+    }
+  }
+  text += fmt::format("  free here: {} in {} pieces, the largest {}; {} of it kept for graphs\n",
+                      Text(free_bytes), pieces, Text(largest), Text(kept));
+  std::vector<std::pair<std::int64_t, std::string>> tags;
+  for (const auto& [tag, live] : stats.tag_bytes) tags.emplace_back(live, tag);
+  std::sort(tags.rbegin(), tags.rend());
+  for (std::size_t i = 0; i < std::min<std::size_t>(tags.size(), 5); ++i) {
+    text += fmt::format("  tag '{}': {}\n", tags[i].second, bytes(tags[i].first));
+  }
+  if (const Result<hal::MemoryInfo> memory = device->GetMemoryInfo(); memory.ok()) {
+    const std::uint64_t used = memory->total.count() - memory->free.count();
+    text += fmt::format("  the device: {} free of {}; others hold about {}\n",
+                        Text(memory->free.count()), Text(memory->total.count()),
+                        Text(used > limit.held() ? used - limit.held() : 0));
+  }
+  return text;
+}
+
+Status AllocatorCore::OutOfMemory(const Request& request, const Status& cause) {
+  std::uint64_t device_free = 0;
+  if (const Result<hal::MemoryInfo> memory = device->GetMemoryInfo(); memory.ok()) {
+    device_free = memory->free.count();
+  }
+  Record(telemetry::EventAction::kOom, device_free, request.asked.count(), request.stream,
+         request.tag);
+  {
+    const MutexLock lock(stats_mutex_);
+    ++slow_.num_ooms;
+  }
+  const bool limited = limit.limit() < device->info().memory.count();
+  return ResourceExhausted(
+             fmt::format("out of memory: {} asked for ({} bytes){}\n{}  {}\n", Text(request.size),
+                         request.asked.count(),
+                         request.tag == telemetry::TagId::kNone
+                             ? std::string()
+                             : fmt::format(", for '{}'", telemetry::TagName(request.tag)),
+                         Report(),
+                         limited ? "what to do: raise the limit (KEEL_ALLOC_CONF limit or "
+                                   "per_process_memory_fraction), or hold less"
+                                 : "what to do: hold less at a time, or free it earlier; the "
+                                   "largest tags are above") +
+             fmt::format("  cause: {}", cause.message()))
+      .WithVendor(cause.vendor_code(), cause.vendor_name());
+}
+
+std::string AllocatorCore::Check() {
+  std::uint64_t bytes = 0;
+  for (Arena* const arena : arenas_.List()) {
+    const MutexLock lock(arena->mutex);
+    if (std::string wrong = arena->blocks.Check(); !wrong.empty()) return wrong;
+    bytes += arena->blocks.bytes();
+  }
+  if (bytes != limit.held()) {
+    return fmt::format("arenas have {} bytes, and {} are held", bytes, limit.held());
+  }
+  return {};
+}
+
+}  // namespace keel::memory

@@ -1,0 +1,43 @@
+#include "memory/arena_set.h"
+
+namespace keel::memory {
+
+StreamClock& ArenaSet::ClockLocked(hal::StreamHandle stream) {
+  std::unique_ptr<StreamClock>& clock = clocks_[stream];
+  if (clock == nullptr) clock = std::make_unique<StreamClock>(device_, events_, stream);
+  return *clock;
+}
+
+StreamClock& ArenaSet::Clock(hal::StreamHandle stream) {
+  const MutexLock lock(mutex_);
+  return ClockLocked(stream);
+}
+
+Arena& ArenaSet::Find(hal::StreamHandle stream, telemetry::Pool kind, PoolId pool) {
+  const MutexLock lock(mutex_);
+  Arena*& arena = by_key_[{stream, kind, pool}];
+  if (arena == nullptr) {
+    arenas_.push_back(std::make_unique<Arena>(static_cast<std::uint32_t>(arenas_.size()),
+                                              ClockLocked(stream), kind, pool));
+    arena = arenas_.back().get();
+    if (kind == telemetry::Pool::kLarge) arena->slack = large_slack_;
+  }
+  return *arena;
+}
+
+std::vector<Arena*> ArenaSet::List() const {
+  const MutexLock lock(mutex_);
+  std::vector<Arena*> arenas;
+  arenas.reserve(arenas_.size());
+  for (const auto& arena : arenas_) arenas.push_back(arena.get());
+  return arenas;
+}
+
+std::vector<StreamClock*> ArenaSet::Clocks() const {
+  const MutexLock lock(mutex_);
+  std::vector<StreamClock*> clocks;
+  for (const auto& [stream, clock] : clocks_) clocks.push_back(clock.get());
+  return clocks;
+}
+
+}  // namespace keel::memory

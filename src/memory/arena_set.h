@@ -1,0 +1,40 @@
+// ArenaSet: every arena of an allocator, and the clocks of their streams. Arenas live as long as
+// the set. Thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "keel/base/mutex.h"
+#include "memory/arena.h"
+
+namespace keel::memory {
+
+class ArenaSet {
+ public:
+  // `large_slack`: of arenas for large requests.
+  ArenaSet(std::shared_ptr<hal::Device> device, EventPool& events, std::uint64_t large_slack)
+      : device_(std::move(device)), events_(events), large_slack_(large_slack) {}
+
+  Arena& Find(hal::StreamHandle stream, telemetry::Pool kind, PoolId pool) KEEL_EXCLUDES(mutex_);
+  StreamClock& Clock(hal::StreamHandle stream) KEEL_EXCLUDES(mutex_);
+  // In the order of their making.
+  std::vector<Arena*> List() const KEEL_EXCLUDES(mutex_);
+  std::vector<StreamClock*> Clocks() const KEEL_EXCLUDES(mutex_);
+
+ private:
+  StreamClock& ClockLocked(hal::StreamHandle stream) KEEL_REQUIRES(mutex_);
+
+  const std::shared_ptr<hal::Device> device_;
+  EventPool& events_;
+  const std::uint64_t large_slack_;
+  mutable Mutex mutex_;
+  std::map<hal::StreamHandle, std::unique_ptr<StreamClock>> clocks_ KEEL_GUARDED_BY(mutex_);
+  std::map<std::tuple<hal::StreamHandle, telemetry::Pool, PoolId>, Arena*> by_key_
+      KEEL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Arena>> arenas_ KEEL_GUARDED_BY(mutex_);
+};
+
+}  // namespace keel::memory

@@ -1,0 +1,73 @@
+#include "keel/memory/device_allocator.h"
+
+#include <utility>
+
+#include "memory/allocator_core.h"
+
+namespace keel::memory {
+
+Result<std::unique_ptr<DeviceAllocator>> DeviceAllocator::Create(
+    std::shared_ptr<hal::Device> device, DeviceAllocatorOptions options) {
+  KEEL_ASSIGN(std::shared_ptr<AllocatorCore> core,
+              AllocatorCore::Create(std::move(device), std::move(options)));
+  return std::unique_ptr<DeviceAllocator>(new DeviceAllocator(std::move(core)));
+}
+
+DeviceAllocator::DeviceAllocator(std::shared_ptr<AllocatorCore> core) : core_(std::move(core)) {}
+DeviceAllocator::~DeviceAllocator() = default;
+
+const std::shared_ptr<hal::Device>& DeviceAllocator::device() const { return core_->device; }
+const AllocatorConfig& DeviceAllocator::config() const { return core_->config; }
+
+Result<DeviceAddress> DeviceAllocator::Allocate(Bytes size, hal::StreamHandle stream,
+                                                const AllocationOptions& options) {
+  return core_->Allocate(size, stream, options);
+}
+Status DeviceAllocator::Free(DeviceAddress address) { return core_->Free(address, nullptr); }
+Status DeviceAllocator::Free(DeviceAddress address, Bytes size) {
+  return core_->Free(address, &size);
+}
+Status DeviceAllocator::RecordUse(DeviceAddress address, hal::StreamHandle stream) {
+  return core_->RecordUse(address, stream);
+}
+Result<AllocationInfo> DeviceAllocator::Find(DeviceAddress address) { return core_->Find(address); }
+Status DeviceAllocator::ForgetStream(hal::StreamHandle stream) {
+  return core_->ForgetStream(stream);
+}
+
+Status DeviceAllocator::Trim(Bytes target) { return core_->Trim(target.count()); }
+void DeviceAllocator::SetLimit(Bytes limit) { core_->limit.set_limit(limit.count()); }
+Status DeviceAllocator::SetFraction(double fraction) { return core_->SetFraction(fraction); }
+Bytes DeviceAllocator::limit() const { return Bytes(core_->limit.limit()); }
+Bytes DeviceAllocator::reserved() const { return Bytes(core_->limit.held()); }
+
+std::uint64_t DeviceAllocator::AddOutOfMemoryCallback(OutOfMemoryCallback callback) {
+  return core_->AddCallback(std::move(callback));
+}
+void DeviceAllocator::RemoveOutOfMemoryCallback(std::uint64_t id) { core_->RemoveCallback(id); }
+
+PoolId DeviceAllocator::CreatePool() { return core_->CreatePool(); }
+Status DeviceAllocator::BeginPool(PoolId pool, std::function<bool(hal::StreamHandle)> filter) {
+  return core_->BeginPool(pool, std::move(filter));
+}
+Status DeviceAllocator::EndPool(PoolId pool) { return core_->EndPool(pool); }
+Status DeviceAllocator::ReleasePool(PoolId pool) { return core_->ReleasePool(pool); }
+
+Status DeviceAllocator::Pin(DeviceAddress address, Bytes size) {
+  return core_->Pin(address, size, true);
+}
+Status DeviceAllocator::Unpin(DeviceAddress address, Bytes size) {
+  return core_->Pin(address, size, false);
+}
+void DeviceAllocator::SetMoveListener(MoveListener listener) {
+  core_->SetMoveListener(std::move(listener));
+}
+
+telemetry::MemoryStats DeviceAllocator::Stats() { return core_->Stats(); }
+void DeviceAllocator::ResetPeakStats() { core_->ResetStats(true); }
+void DeviceAllocator::ResetAccumulatedStats() { core_->ResetStats(false); }
+MemorySnapshot DeviceAllocator::Snapshot() { return core_->Snapshot(); }
+std::string DeviceAllocator::Report() { return core_->Report(); }
+std::string DeviceAllocator::Check() { return core_->Check(); }
+
+}  // namespace keel::memory

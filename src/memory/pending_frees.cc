@@ -1,0 +1,70 @@
+#include "memory/pending_frees.h"
+
+namespace keel::memory {
+namespace {
+
+// An event costs as much as several allocations, and a block that waits for one cannot be used:
+// small blocks share, large ones are worth one each.
+constexpr std::uint32_t kBatch = 32;
+constexpr std::uint64_t kBatchBytes = 1 << 20;
+constexpr std::uint32_t kGlanceEvery = 16;
+
+}  // namespace
+
+void PendingFrees::MarkLocked(StreamClock& clock, Queue& queue) {
+  if (queue.waiting.empty()) return;
+  if (!clock.Mark(queue.waiting.back().epoch).ok()) return;  // tried again with the next
+  queue.unmarked = 0;
+  queue.unmarked_bytes = 0;
+}
+
+void PendingFrees::Add(Block* block, std::span<StreamClock* const> streams) {
+  const MutexLock lock(mutex_);
+  block->epoch = streams.size();
+  count_.fetch_add(1, std::memory_order_relaxed);
+  for (StreamClock* const clock : streams) {
+    Queue& queue = queues_[clock];
+    queue.waiting.push_back({block, clock->now()});
+    ++queue.unmarked;
+    queue.unmarked_bytes += block->size;
+    if (queue.unmarked >= kBatch || queue.unmarked_bytes >= kBatchBytes) MarkLocked(*clock, queue);
+  }
+}
+
+void PendingFrees::PopLocked(StreamClock& clock, Queue& queue, std::vector<Block*>& done) {
+  if (queue.waiting.empty()) return;
+  const Result<std::uint64_t> passed = clock.Poll();
+  if (!passed.ok()) return;
+  while (!queue.waiting.empty() && queue.waiting.front().epoch <= *passed) {
+    Block* const block = queue.waiting.front().block;
+    queue.waiting.pop_front();
+    if (--block->epoch != 0) continue;
+    count_.fetch_sub(1, std::memory_order_relaxed);
+    done.push_back(block);
+  }
+}
+
+std::vector<Block*> PendingFrees::Collect(Effort effort) {
+  std::vector<Block*> done;
+  if (empty()) return done;
+  const MutexLock lock(mutex_);
+  if (effort == Effort::kGlance && ++glances_ % kGlanceEvery != 0) return done;
+  for (auto& [clock, queue] : queues_) {
+    if (effort == Effort::kMark) MarkLocked(*clock, queue);
+    PopLocked(*clock, queue, done);
+  }
+  return done;
+}
+
+std::vector<Block*> PendingFrees::CollectAll(Deadline deadline) {
+  std::vector<Block*> done;
+  const MutexLock lock(mutex_);
+  for (auto& [clock, queue] : queues_) {
+    if (queue.waiting.empty()) continue;
+    static_cast<void>(clock->Wait(queue.waiting.back().epoch, deadline).ok());
+    PopLocked(*clock, queue, done);
+  }
+  return done;
+}
+
+}  // namespace keel::memory

@@ -1,0 +1,49 @@
+#include "memory/thread_cache.h"
+
+namespace keel::memory {
+
+ThreadCache::Shelves* ThreadCache::Make(Arena& arena) {
+  if (shelves_.size() <= arena.index) shelves_.resize(arena.index + 1);
+  shelves_[arena.index] = std::make_unique<Shelves>();
+  shelves_[arena.index]->arena = &arena;
+  return shelves_[arena.index].get();
+}
+
+Block* ThreadCache::Take(Shelves& shelves, Shelf& shelf) {
+  Block* const first = shelf.top;
+  for (const Block* block = first; block != nullptr; block = block->next) {
+    shelves.bytes -= block->size;
+  }
+  shelf = {};
+  return first;
+}
+
+Block* ThreadCache::TakeAll(Shelves& shelves) {
+  Block* all = nullptr;
+  for (Shelf& shelf : shelves.shelf) {
+    for (Block* block = Take(shelves, shelf); block != nullptr;) {
+      Block* const next = block->next;
+      block->next = all;
+      all = block;
+      block = next;
+    }
+  }
+  return all;
+}
+
+std::vector<ThreadCache::Batch> ThreadCache::TakeAll(const Arena* only) {
+  std::vector<Batch> batches;
+  for (const auto& shelves : shelves_) {
+    if (shelves == nullptr || shelves->bytes == 0) continue;
+    if (only != nullptr && shelves->arena != only) continue;
+    batches.push_back({shelves->arena, TakeAll(*shelves)});
+  }
+  return batches;
+}
+
+bool ThreadCache::Holds(const Arena& arena) const {
+  return arena.index < shelves_.size() && shelves_[arena.index] != nullptr &&
+         shelves_[arena.index]->bytes != 0;
+}
+
+}  // namespace keel::memory

@@ -1,0 +1,115 @@
+// ThreadCache: the free small blocks that one thread keeps for one allocator, and its counters.
+//
+// For each arena that the thread works with there are 64 shelves, each with blocks of exactly one
+// size, chosen by a hash of the size. A request for a size that was freed before is answered by two
+// loads and a store, with no lock that anybody else takes: the lock here is biased to the owner
+// (biased_lock.h). A shelf that another size needs, and a cache that is full, go back to the arena.
+//
+// Blocks on a shelf count as taken there. When an arena has no hole for a request, what all threads
+// keep for it is taken back first, so nothing is wasted on idle threads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "keel/base/mutex.h"
+#include "memory/arena.h"
+#include "memory/biased_lock.h"
+#include "telemetry/sharded_counters.h"
+
+namespace keel::memory {
+
+// What an allocator counts on its hot path. A gauge for each of these and each of: all, the small
+// pool, the large pool.
+enum Gauge : std::size_t {
+  kBlocks,
+  kBlockBytes,
+  kRequestedBytes,
+  kActiveBlocks,  // and those that are freed but still used
+  kActiveBytes,
+  kGaugeKinds,
+};
+enum Counter : std::size_t { kFrontHits, kFrontMisses, kCounters };
+using HotCounters = telemetry::ShardedCounters<3 * kGaugeKinds, kCounters>;
+
+class ThreadCache {
+ public:
+  explicit ThreadCache(HotCounters::Shard* its_shard) : shard(its_shard) {}
+
+  // Blocks of one arena, linked by `next`, that are to be freed there.
+  struct Batch {
+    Arena* arena = nullptr;
+    Block* first = nullptr;
+  };
+
+  // All of these need the lock.
+  Block* Pop(Arena& arena, std::uint64_t size) {
+    Shelves* const shelves = Find(arena);
+    if (shelves == nullptr) return nullptr;
+    Shelf& shelf = shelves->shelf[ShelfOf(size)];
+    if (shelf.size != size || shelf.top == nullptr) return nullptr;
+    Block* const block = shelf.top;
+    shelf.top = block->next;
+    shelves->bytes -= size;
+    return block;
+  }
+  // Keeps the block; what has to leave for it is returned.
+  Batch Push(Arena& arena, Block* block, std::uint64_t most) {
+    Shelves* shelves = Find(arena);
+    if (shelves == nullptr) [[unlikely]] {
+      shelves = Make(arena);
+    }
+    Batch out{&arena, nullptr};
+    Shelf& shelf = shelves->shelf[ShelfOf(block->size)];
+    if (shelves->bytes + block->size > most) [[unlikely]] {
+      out.first = TakeAll(*shelves);
+    } else if (shelf.size != block->size && shelf.top != nullptr) {
+      out.first = Take(*shelves, shelf);
+    }
+    shelf.size = block->size;
+    block->next = shelf.top;
+    shelf.top = block;
+    shelves->bytes += block->size;
+    return out;
+  }
+  // Everything, or everything of one arena.
+  std::vector<Batch> TakeAll(const Arena* only);
+  bool Holds(const Arena& arena) const;
+
+  BiasedLock lock;
+  // Written by the owning thread alone.
+  HotCounters::Shard* const shard;
+  // The arena that the thread used last, for each kind, and for which stream.
+  struct Route {
+    hal::StreamHandle stream;
+    Arena* arena = nullptr;
+  };
+  std::array<Route, 2> last{};
+
+ private:
+  static constexpr std::size_t kShelves = 64;
+  struct Shelf {
+    std::uint64_t size = 0;
+    Block* top = nullptr;
+  };
+  struct Shelves {
+    Arena* arena = nullptr;
+    std::uint64_t bytes = 0;
+    std::array<Shelf, kShelves> shelf{};
+  };
+  static std::size_t ShelfOf(std::uint64_t size) {
+    return (size / kQuantum * 0x9E3779B97F4A7C15) >> 58;
+  }
+  Shelves* Find(const Arena& arena) {
+    return arena.index < shelves_.size() ? shelves_[arena.index].get() : nullptr;
+  }
+  Shelves* Make(Arena& arena);
+  static Block* Take(Shelves& shelves, Shelf& shelf);
+  static Block* TakeAll(Shelves& shelves);
+
+  std::vector<std::unique_ptr<Shelves>> shelves_;  // by the arena's index
+};
+
+}  // namespace keel::memory
