@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -44,9 +45,7 @@ class CountingIterator {
   friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
     return a.at_ == b.at_;
   }
-  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) {
-    return !(a == b);
-  }
+  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return !(a == b); }
 
  private:
   const char* at_;
@@ -60,8 +59,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
       : builder_(""), limit_(limit), text_(text), furthest_(text.data()) {}
 
   Result<Document> Parse() {
-    const CountingIterator first(text_.data(), &furthest_);
-    const CountingIterator last(text_.data() + text_.size(), &furthest_);
+    const CountingIterator first(std::to_address(text_.begin()), &furthest_);
+    const CountingIterator last(std::to_address(text_.end()), &furthest_);
     if (!nlohmann::json::sax_parse(first, last, this)) {
       // The parser can end without an event, too: what it refused has been said then.
       return status_.ok() ? Broken("this is not JSON") : status_;
@@ -154,9 +153,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   bool Close(Value::Kind kind) {
     const OpenContainer closed = open_.back();
     open_.pop_back();
-    const Id id =
-        builder_.AddContainer(kind, std::span<const Id>(values_).subspan(closed.first),
-                              closed.offset);
+    const Id id = builder_.AddContainer(kind, std::span<const Id>(values_).subspan(closed.first),
+                                        closed.offset);
     values_.resize(closed.first);
     return Push(id);
   }
