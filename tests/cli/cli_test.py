@@ -101,7 +101,7 @@ class HelpTest(CliTest):
     def test_demo(self):
         run = keel("demo", "--help")
         self.assert_ok(run)
-        for text in ("keel demo", "--help", "--driver NAME", "--device N", "--json"):
+        for text in ("keel demo", "--help", "--driver NAME", "--device [NAME:]N", "--json"):
             self.assertIn(text, run.stdout)
 
     def test_lines_fit(self):
