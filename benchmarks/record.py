@@ -128,8 +128,9 @@ def run_program(program, options):
 
 def compare(figures):
     """The operations that a driver's benchmark measured in turns, <operation>/<way>/<turn>: medians
-    of the direct call and of the same through Keel, in nanoseconds, and whether that is in budget."""
-    turns, calls = {}, {}
+    of the direct call and of the same through Keel, in nanoseconds, and whether that is in budget.
+    A label says why an operation's two ways are not the same work: it is held to no budget."""
+    turns, calls, unlike = {}, {}, {}
     for figure in figures:
         match = re.fullmatch(r"(.+)/(direct|device)/\d+", figure["name"])
         if match is None or figure.get("error_occurred"):
@@ -137,6 +138,7 @@ def compare(figures):
         operation, way = match.groups()
         turns.setdefault(operation, {}).setdefault(way, []).append(figure["real_time"])
         calls[operation] = int(figure.get("calls", 1))
+        unlike[operation] = figure.get("label")
     reference = json.loads(REFERENCE.read_text(encoding="utf-8"))["ns"]
     rows = []
     for operation, ways in turns.items():
@@ -149,7 +151,8 @@ def compare(figures):
             "calls": calls[operation],
             "direct_ns": round(direct, 1),
             "device_ns": round(device, 1),
-            "within_budget": device <= budget,
+            "within_budget": None if unlike[operation] else device <= budget,
+            "unlike": unlike[operation],
             "reference_ns": reference.get(operation),
         })
     return rows
@@ -175,7 +178,7 @@ def comparison_table(rows):
          f"{row['device_ns'] / row['direct_ns']:.2f}",
          f"{(row['device_ns'] - row['direct_ns']) / row['calls']:+,.0f}",
          f"{row['reference_ns']:,.0f}" if row["reference_ns"] else "-",
-         "" if row["within_budget"] else "over")
+         {True: "", False: "over", None: "not compared"}[row["within_budget"]])
         for row in rows
     ]
 
@@ -200,12 +203,15 @@ def print_table(table, markdown=False):
 
 def print_record(record, markdown=False):
     print_table(ways_table([f for p in record["programs"] for f in p["figures"]]), markdown)
-    rows = record["comparison"]
+    rows = record.get("comparison", [])  # older files have none
     print_table(comparison_table(rows), markdown)
     if rows:
-        inside = sum(row["within_budget"] for row in rows)
-        print(f"\n{inside} of {len(rows)} operations cost at most {BUDGET_RATIO} times the direct "
-              f"call, or {BUDGET_NS} ns more for each call")
+        compared = [row["within_budget"] for row in rows if row["within_budget"] is not None]
+        print(f"\n{sum(compared)} of {len(compared)} operations cost at most {BUDGET_RATIO} times "
+              f"the direct call, or {BUDGET_NS} ns more for each call")
+        for row in rows:
+            if row.get("unlike"):
+                print(f"not compared: {row['operation']}: {row['unlike']}")
 
 
 def parse(argv):

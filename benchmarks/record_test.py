@@ -4,6 +4,8 @@
 KEEL_BIN is the folder of the programs.
 """
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -77,17 +79,28 @@ class RecordTest(unittest.TestCase):
             *(figure(f"QueryEvent/device/{i}", ns) for i, ns in enumerate((290, 310, 301))),
             *(figure(f"Pair/{way}/0", ns, 2) for way, ns in (("direct", 100), ("device", 299))),
             *(figure(f"Long/{way}/0", ns) for way, ns in (("direct", 1e6), ("device", 1.04e6))),
+            *({**figure(f"Unlike/{way}/0", ns), "label": "other work"}
+              for way, ns in (("direct", 100), ("device", 9000))),
             figure("Half/direct/0", 1),
             {**figure("Broken/device/0", 1), "error_occurred": True},
             figure("graph/launch/nodes:100", 1),
         ])
-        self.assertEqual([row["operation"] for row in rows], ["QueryEvent", "Pair", "Long"])
+        self.assertEqual([row["operation"] for row in rows], ["QueryEvent", "Pair", "Long", "Unlike"])
         self.assertEqual(rows[0]["direct_ns"], 200)
         self.assertEqual(rows[0]["device_ns"], 301)
         self.assertFalse(rows[0]["within_budget"])  # one nanosecond too many
         self.assertTrue(rows[1]["within_budget"])  # two calls
         self.assertTrue(rows[2]["within_budget"])
         self.assertEqual(rows[0]["reference_ns"], 190)
+        self.assertIsNone(rows[0]["unlike"])
+        # Shown with its reason, and not counted.
+        self.assertIsNone(rows[3]["within_budget"])
+        self.assertEqual(rows[3]["unlike"], "other work")
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            record.print_record({"programs": [], "comparison": rows})
+        self.assertIn("2 of 3 operations", out.getvalue())
+        self.assertIn("not compared: Unlike: other work", out.getvalue())
 
     def test_every_reference_is_of_an_operation(self):
         sources = "".join(p.read_text(encoding="utf-8")

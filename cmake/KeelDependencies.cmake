@@ -11,9 +11,16 @@ find_package(LibLZMA)  # optional: see src/trace
 
 # fmt and spdlog, both header-only, spdlog over the same fmt. The package's own target
 # spdlog::spdlog_header_only is not used, because on Debian and Ubuntu it brings the shared libfmt.
+# What is never shipped may take that one: compiling fmt into every file takes most of the time.
+add_library(keel_fmt INTERFACE)
+if(KEEL_SHARED_FMT)
+  target_link_libraries(keel_fmt INTERFACE fmt::fmt)
+else()
+  target_link_libraries(keel_fmt INTERFACE fmt::fmt-header-only)
+endif()
 get_target_property(spdlog_include spdlog::spdlog_header_only INTERFACE_INCLUDE_DIRECTORIES)
 add_library(keel_logging INTERFACE)
-target_link_libraries(keel_logging INTERFACE fmt::fmt-header-only)
+target_link_libraries(keel_logging INTERFACE keel_fmt)
 target_include_directories(keel_logging SYSTEM INTERFACE ${spdlog_include})
 target_compile_definitions(keel_logging INTERFACE SPDLOG_FMT_EXTERNAL)
 

@@ -222,9 +222,7 @@ void TakeThreshold(const Input& in, Config& config) {
   if (in.entry() != nullptr) config.garbage_collection_threshold = value;
 }
 
-void TakeUpkeep(const Input& in, Config& config) {
-  in.reader.Take(in.key, &config.upkeep, 0, 1);
-}
+void TakeUpkeep(const Input& in, Config& config) { in.reader.Take(in.key, &config.upkeep, 0, 1); }
 
 void TakeHistory(const Input& in, Config& config) {
   auto value = static_cast<std::int64_t>(config.history);

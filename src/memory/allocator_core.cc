@@ -61,6 +61,11 @@ bool UsesExpandable(const hal::Device& device, const AllocatorConfig& config) {
          device.capabilities().virtual_memory;
 }
 
+// Where the gauges of a pool begin; those of all pools begin at 0.
+constexpr std::size_t GaugesOf(telemetry::Pool kind) {
+  return (kind == telemetry::Pool::kSmall ? 1 : 2) * kGaugeKinds;
+}
+
 constexpr std::array<std::int64_t, 3 * kGaugeKinds> FoldAfter() {
   std::array<std::int64_t, 3 * kGaugeKinds> after{};
   for (std::size_t i = 0; i < after.size(); ++i) {
@@ -87,10 +92,14 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
                              DeviceAllocatorOptions options, std::vector<hal::AccessGrant> grants)
     : device(std::move(its_device)),
       config(std::move(options.config)),
-      limit(std::min(config.limit.count(),
-                     FractionOf(*device, config.per_process_memory_fraction))),
+      limit(
+          std::min(config.limit.count(), FractionOf(*device, config.per_process_memory_fraction))),
       id_(last_id.fetch_add(1) + 1),
       fork_generation_(ForkGeneration()),
+      capacity_(device->info().memory.count()),
+      rounds_up_(std::any_of(config.roundup_power2_divisions.begin(),
+                             config.roundup_power2_divisions.end(),
+                             [](std::uint32_t divisions) { return divisions > 1; })),
       front_cache_(UsesExpandable(*device, config)
                        ? config.front_cache.count()
                        : std::min(config.front_cache.count(), kPlainFrontCache)),
@@ -99,8 +108,8 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
       counters_(FoldAfter()),
       arenas_(device, events_, UsesExpandable(*device, config) ? 0 : kLargeSlack) {
   if (config.history != 0) {
-    const Status enabled = log_.Enable(
-        {.capacity = config.history, .stacks = config.history_stacks});
+    const Status enabled =
+        log_.Enable({.capacity = config.history, .stacks = config.history_stacks});
     if (!enabled.ok()) Log(LogLevel::kWarn, fmt::format("history: {}", enabled.ToString()));
   }
   SegmentListener& listener = *this;
@@ -131,8 +140,8 @@ AllocatorCore::~AllocatorCore() {
   for (StreamClock* const clock : arenas_.Clocks()) {
     const Status waited = clock->Wait(clock->now(), Deadline::After(kPatience));
     if (!waited.ok() && waited.code() != StatusCode::kDeviceLost) {
-      Log(LogLevel::kWarn, fmt::format("an allocator ends while a stream is not done: {}",
-                                       waited.ToString()));
+      Log(LogLevel::kWarn,
+          fmt::format("an allocator ends while a stream is not done: {}", waited.ToString()));
     }
   }
   for (Arena* const arena : arenas_.List()) {
@@ -220,31 +229,27 @@ void AllocatorCore::GiveBack(const ThreadCache::Batch& batch) {
 
 void AllocatorCore::CountAllocated(HotCounters::Shard& shard, const Block& block,
                                    telemetry::Pool kind) {
-  const std::size_t pool = (kind == telemetry::Pool::kSmall ? 1 : 2) * kGaugeKinds;
   const auto size = static_cast<std::int64_t>(block.size);
-  const auto requested = static_cast<std::int64_t>(block.requested);
-  for (const std::size_t base : {std::size_t{0}, pool}) {
-    shard.Increase(base + kBlocks, 1);
-    shard.Increase(base + kBlockBytes, size);
-    shard.Increase(base + kRequestedBytes, requested);
-    shard.Increase(base + kActiveBlocks, 1);
-    shard.Increase(base + kActiveBytes, size);
-  }
+  const std::array<std::int64_t, kGaugeKinds> amounts = {
+      1, size, static_cast<std::int64_t>(block.requested), 1, size};
+  shard.IncreaseEach(0, amounts);
+  shard.IncreaseEach(GaugesOf(kind), amounts);
 }
 
 void AllocatorCore::CountFreed(HotCounters::Shard& shard, const Block& block,
-                               telemetry::Pool kind, bool still_active) {
-  const std::size_t pool = (kind == telemetry::Pool::kSmall ? 1 : 2) * kGaugeKinds;
+                               telemetry::Pool kind) {
   const auto size = static_cast<std::int64_t>(block.size);
-  const auto requested = static_cast<std::int64_t>(block.requested);
-  for (const std::size_t base : {std::size_t{0}, pool}) {
-    shard.Decrease(base + kBlocks, 1);
-    shard.Decrease(base + kBlockBytes, size);
-    shard.Decrease(base + kRequestedBytes, requested);
-    if (still_active) continue;
-    shard.Decrease(base + kActiveBlocks, 1);
-    shard.Decrease(base + kActiveBytes, size);
-  }
+  const std::array<std::int64_t, kActiveBlocks> amounts = {
+      1, size, static_cast<std::int64_t>(block.requested)};
+  shard.DecreaseEach(0, amounts);
+  shard.DecreaseEach(GaugesOf(kind), amounts);
+}
+
+void AllocatorCore::CountInactive(HotCounters::Shard& shard, const Block& block,
+                                  telemetry::Pool kind) {
+  const std::array<std::int64_t, 2> amounts = {1, static_cast<std::int64_t>(block.size)};
+  shard.DecreaseEach(kActiveBlocks, amounts);
+  shard.DecreaseEach(GaugesOf(kind) + kActiveBlocks, amounts);
 }
 
 void AllocatorCore::RecordAlways(telemetry::EventAction action, std::uint64_t address,
@@ -306,6 +311,7 @@ telemetry::Pool AllocatorCore::KindOf(std::uint64_t size) {
 }
 
 std::uint64_t AllocatorCore::Round(std::uint64_t size) const {
+  if (!rounds_up_) return RoundToQuantum(size);
   const std::uint32_t divisions = config.RoundupDivisions(Bytes(size));
   if (divisions > 1 && size > kQuantum * divisions) {
     const std::uint64_t step = std::max(std::bit_floor(size) / divisions, kQuantum);
@@ -347,12 +353,12 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
   if (request.tag == telemetry::TagId::kNone) request.tag = telemetry::CurrentTag();
   if (options.alignment > Bytes(kQuantum)) [[unlikely]] {
     if (!IsPowerOfTwo(options.alignment)) {
-      return InvalidArgument(fmt::format("an alignment of {} is not a power of two",
-                                         ToString(options.alignment)));
+      return InvalidArgument(
+          fmt::format("an alignment of {} is not a power of two", ToString(options.alignment)));
     }
     request.alignment = options.alignment.count();
   }
-  if (size > device->info().memory) [[unlikely]] {
+  if (size.count() > capacity_) [[unlikely]] {
     return OutOfMemory(request, ResourceExhausted("the device is smaller than the request"));
   }
   ThreadCache& cache = Local();
@@ -462,8 +468,9 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
                     block == nullptr ? "never allocated here, or freed before" : "freed before"));
   }
   if (size != nullptr && size->count() != block->requested) [[unlikely]] {
-    return InvalidArgument(fmt::format("the block at {} was allocated with {} bytes and freed with {}",
-                                       ToString(address), block->requested, size->count()));
+    return InvalidArgument(
+        fmt::format("the block at {} was allocated with {} bytes and freed with {}",
+                    ToString(address), block->requested, size->count()));
   }
   Arena& arena = Arena::Of(*block);
   ThreadCache& cache = Local();
@@ -475,7 +482,8 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
   }
   Record(telemetry::EventAction::kFreeCompleted, address.value(), block->requested,
          arena.clock.stream(), telemetry::TagId{block->tag});
-  CountFreed(*cache.shard, *block, arena.kind, false);
+  CountFreed(*cache.shard, *block, arena.kind);
+  CountInactive(*cache.shard, *block, arena.kind);
   block->mark = kCached;
   cache.lock.OwnerLock();
   const ThreadCache::Batch out = cache.Push(arena, block, front_cache_);
@@ -486,7 +494,7 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
 
 Status AllocatorCore::FreeSlow(ThreadCache& cache, Block* block, Arena& arena) {
   const std::unique_ptr<Uses> uses(static_cast<Uses*>(std::exchange(block->attachment, nullptr)));
-  CountFreed(*cache.shard, *block, arena.kind, uses != nullptr);
+  CountFreed(*cache.shard, *block, arena.kind);
   if (uses != nullptr) {
     block->mark = kPending;
     {
@@ -498,6 +506,7 @@ Status AllocatorCore::FreeSlow(ThreadCache& cache, Block* block, Arena& arena) {
     FreeCollected(pending_.Collect(PendingFrees::Effort::kGlance));
     return OkStatus();
   }
+  CountInactive(*cache.shard, *block, arena.kind);
   const std::uint64_t address = block->address;
   Record(telemetry::EventAction::kFreeCompleted, address, block->requested, arena.clock.stream(),
          telemetry::TagId{block->tag});
@@ -517,19 +526,15 @@ bool AllocatorCore::FreeCollected(const std::vector<Block*>& blocks) {
   for (Block* const block : blocks) {
     Arena& arena = Arena::Of(*block);
     const auto size = static_cast<std::int64_t>(block->size);
-    const std::size_t pool = (arena.kind == telemetry::Pool::kSmall ? 1 : 2) * kGaugeKinds;
-    for (const std::size_t base : {std::size_t{0}, pool}) {
-      shard.Decrease(base + kActiveBlocks, 1);
-      shard.Decrease(base + kActiveBytes, size);
-    }
+    CountInactive(shard, *block, arena.kind);
     {
       const MutexLock lock(stats_mutex_);
       slow_.pending_frees.Decrease(1);
       slow_.pending_free_bytes.Decrease(size);
     }
     const std::uint64_t address = block->address;
-    Record(telemetry::EventAction::kFreeCompleted, address, block->requested,
-           arena.clock.stream(), telemetry::TagId{block->tag});
+    Record(telemetry::EventAction::kFreeCompleted, address, block->requested, arena.clock.stream(),
+           telemetry::TagId{block->tag});
     const std::uint64_t epoch = arena.clock.now();
     {
       const MutexLock lock(arena.mutex);

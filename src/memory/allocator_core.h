@@ -106,8 +106,9 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   Status CollectGarbage(std::uint64_t more);
 
   void CountAllocated(HotCounters::Shard& shard, const Block& block, telemetry::Pool kind);
-  void CountFreed(HotCounters::Shard& shard, const Block& block, telemetry::Pool kind,
-                  bool still_active);
+  // Freed; and, now or later, no longer in use.
+  void CountFreed(HotCounters::Shard& shard, const Block& block, telemetry::Pool kind);
+  void CountInactive(HotCounters::Shard& shard, const Block& block, telemetry::Pool kind);
   void Record(telemetry::EventAction action, std::uint64_t address, std::uint64_t size,
               hal::StreamHandle stream, telemetry::TagId tag) {
     if (log_.enabled()) [[unlikely]] {
@@ -118,8 +119,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
                                       std::uint64_t size, hal::StreamHandle stream,
                                       telemetry::TagId tag);
 
-  void OnMapped(const Arena& arena, std::uint64_t address, std::uint64_t size,
-                bool whole) override;
+  void OnMapped(const Arena& arena, std::uint64_t address, std::uint64_t size, bool whole) override;
   void OnUnmapped(const Arena& arena, std::uint64_t address, std::uint64_t size,
                   bool whole) override;
   void OnMoved(const Arena& from, std::uint64_t from_address, const Arena& to,
@@ -127,6 +127,8 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
 
   const std::uint64_t id_;  // never used again
   const std::uint64_t fork_generation_;
+  const std::uint64_t capacity_;
+  const bool rounds_up_;             // in steps of a power of two
   const std::uint64_t front_cache_;  // bytes that a thread may keep, per arena
   telemetry::EventLog& log_;
   EventPool events_;

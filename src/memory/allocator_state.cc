@@ -1,4 +1,5 @@
-// What an allocator tells about itself, its limits and its pools: everything but the way of a block.
+// What an allocator tells about itself, its limits and its pools: everything but the way of a
+// block.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,8 +29,8 @@ Status AllocatorCore::SetFraction(double fraction) {
   if (!(fraction > 0) || fraction > 1) {
     return InvalidArgument(fmt::format("a fraction of {} is not in (0, 1]", fraction));
   }
-  limit.set_limit(static_cast<std::uint64_t>(
-      static_cast<double>(device->info().memory.count()) * fraction));
+  limit.set_limit(
+      static_cast<std::uint64_t>(static_cast<double>(device->info().memory.count()) * fraction));
   return OkStatus();
 }
 
@@ -233,13 +234,13 @@ std::string AllocatorCore::Report() {
   std::string text = fmt::format("{} {} ({}), {}\n", info.driver, info.ordinal, info.name,
                                  Text(info.memory.count()));
   const auto bytes = [](std::int64_t value) { return Text(static_cast<std::uint64_t>(value)); };
-  text += fmt::format("  held from the device: {} of a limit of {}, at most {} so far\n",
-                      Text(limit.held()), Text(limit.limit()),
-                      bytes(stats.reserved_bytes.all.peak));
-  text += fmt::format("  in use: {} in {} blocks ({} requested), at most {} so far\n",
-                      bytes(stats.allocated_bytes.all.current), stats.allocation.all.current,
-                      bytes(stats.requested_bytes.all.current),
-                      bytes(stats.allocated_bytes.all.peak));
+  text +=
+      fmt::format("  held from the device: {} of a limit of {}, at most {} so far\n",
+                  Text(limit.held()), Text(limit.limit()), bytes(stats.reserved_bytes.all.peak));
+  text +=
+      fmt::format("  in use: {} in {} blocks ({} requested), at most {} so far\n",
+                  bytes(stats.allocated_bytes.all.current), stats.allocation.all.current,
+                  bytes(stats.requested_bytes.all.current), bytes(stats.allocated_bytes.all.peak));
   if (stats.pending_free_bytes.current != 0) {
     text += fmt::format("  freed, still used by other streams: {} in {} blocks\n",
                         bytes(stats.pending_free_bytes.current), stats.pending_frees.current);
@@ -286,17 +287,18 @@ Status AllocatorCore::OutOfMemory(const Request& request, const Status& cause) {
     ++slow_.num_ooms;
   }
   const bool limited = limit.limit() < device->info().memory.count();
-  return ResourceExhausted(fmt::format(
-      "out of memory: {} asked for ({} bytes){}\n{}  {}\n", Text(request.size),
-      request.asked.count(),
-      request.tag == telemetry::TagId::kNone
-          ? std::string()
-          : fmt::format(", for '{}'", telemetry::TagName(request.tag)),
-      Report(),
-      limited ? "what to do: raise the limit (KEEL_ALLOC_CONF limit or "
-                "per_process_memory_fraction), or hold less"
-              : "what to do: hold less at a time, or free it earlier; the largest tags are above") +
-                           fmt::format("  cause: {}", cause.message()))
+  return ResourceExhausted(
+             fmt::format("out of memory: {} asked for ({} bytes){}\n{}  {}\n", Text(request.size),
+                         request.asked.count(),
+                         request.tag == telemetry::TagId::kNone
+                             ? std::string()
+                             : fmt::format(", for '{}'", telemetry::TagName(request.tag)),
+                         Report(),
+                         limited ? "what to do: raise the limit (KEEL_ALLOC_CONF limit or "
+                                   "per_process_memory_fraction), or hold less"
+                                 : "what to do: hold less at a time, or free it earlier; the "
+                                   "largest tags are above") +
+             fmt::format("  cause: {}", cause.message()))
       .WithVendor(cause.vendor_code(), cause.vendor_name());
 }
 

@@ -99,7 +99,9 @@ class BlockPool {
   //
   // A rest of at most `slack` bytes is not split off: the block is that much larger.
   Block* Allocate(std::uint64_t size, std::uint64_t alignment = kQuantum, std::uint64_t slack = 0);
-  // The same at a place of the caller's choice, within a free block.
+  // The free block that Allocate(size) would cut; null when there is none.
+  Block* FindFit(std::uint64_t size) const;
+  // As Allocate, at a place of the caller's choice within a free block.
   Block* Take(Block* free, std::uint64_t address, std::uint64_t size);
   // Gives a taken block back, and returns the free block that it is now in.
   Block* Free(Block* block, std::uint64_t epoch = 0);
@@ -132,7 +134,6 @@ class BlockPool {
   void Recycle(Block* block);
   void Insert(Block* block);  // into its bin
   void Erase(Block* block);   // out of its bin
-  Block* FindFit(std::uint64_t size) const;
   Block* MergeFree(Block* block);
   // Cuts [address, address + size) out of a free block that is in no bin any more; what is left on
   // the sides is free again. Returns the block of the middle, still marked free and in no bin.

@@ -22,8 +22,8 @@ constexpr int kReserveTries = 6;
 }  // namespace
 
 ExpandableSource::ExpandableSource(std::shared_ptr<hal::Device> device, AddressIndex& index,
-                                   MemoryLimit& limit, ListArenas arenas,
-                                   SegmentListener& listener, ExpandableOptions options)
+                                   MemoryLimit& limit, ListArenas arenas, SegmentListener& listener,
+                                   ExpandableOptions options)
     : device_(std::move(device)),
       index_(index),
       limit_(limit),
@@ -45,10 +45,9 @@ std::int64_t ExpandableSource::Now() const {
 }
 
 const hal::AddressRange& ExpandableSource::RangeOf(std::uint64_t address) const {
-  return std::find_if(ranges_.begin(), ranges_.end(),
-                      [&](const Range& range) {
-                        return range.begin <= address && address < range.end;
-                      })
+  return std::find_if(
+             ranges_.begin(), ranges_.end(),
+             [&](const Range& range) { return range.begin <= address && address < range.end; })
       ->addresses;
 }
 
@@ -178,7 +177,8 @@ Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uin
   {
     const MutexLock arena_lock(arena.mutex);
     // Somebody may have been here while this thread waited for the lock.
-    if (Block* const block = arena.blocks.Allocate(size, alignment, arena.slack); block != nullptr) return block;
+    if (Block* const block = arena.blocks.Allocate(size, alignment, arena.slack); block != nullptr)
+      return block;
     KEEL_ASSIGN(place, FindPlace(arena, size, alignment));
     missing = Missing(place.address, place.address + size);
     // What is there already must not be taken by others meanwhile.
@@ -287,9 +287,8 @@ void ExpandableSource::TakeDonors(const Arena& arena, const std::vector<Interval
         need -= each.handle->size;
         chosen.push_back(each);
       }
-      std::sort(chosen.begin(), chosen.end(), [](const Candidate& a, const Candidate& b) {
-        return a.handle->at > b.handle->at;
-      });
+      std::sort(chosen.begin(), chosen.end(),
+                [](const Candidate& a, const Candidate& b) { return a.handle->at > b.handle->at; });
       for (const Candidate& each : chosen) {
         Detach(*from, each);
         latest = std::max(latest, each.handle->epoch);
@@ -322,8 +321,8 @@ Status ExpandableSource::Fill(Arena& arena, const std::vector<Interval>& missing
   return status;
 }
 
-Status ExpandableSource::FillInterval(Arena& arena, Interval interval,
-                                      std::vector<Handle*>& donors, std::vector<Handle*>& filled) {
+Status ExpandableSource::FillInterval(Arena& arena, Interval interval, std::vector<Handle*>& donors,
+                                      std::vector<Handle*>& filled) {
   while (interval.size() != 0) {
     Handle* handle = nullptr;
     const auto ghost = extents_.find(interval.begin);
@@ -360,9 +359,8 @@ Status ExpandableSource::FillInterval(Arena& arena, Interval interval,
 
 std::uint64_t ExpandableSource::NewHandleSize(const Arena& arena, std::uint64_t size) const {
   if (arena.kind == telemetry::Pool::kSmall) return std::min(size, small_handle_size_);
-  const double allowed =
-      options_.upkeep * static_cast<double>(Now() - began_ns_) -
-      static_cast<double>(stats_.driver_ns);
+  const double allowed = options_.upkeep * static_cast<double>(Now() - began_ns_) -
+                         static_cast<double>(stats_.driver_ns);
   for (std::uint64_t each = granule_; each < handle_size_; each *= 2) {
     const auto count = static_cast<double>((size + each - 1) / each);
     if (count * static_cast<double>(handle_cost_ns_) <= allowed) return std::min(size, each);
@@ -372,9 +370,9 @@ std::uint64_t ExpandableSource::NewHandleSize(const Arena& arena, std::uint64_t 
 
 Result<ExpandableSource::Handle*> ExpandableSource::Create(std::uint64_t size) {
   if (!limit_.TryTake(size)) {
-    return ResourceExhausted(fmt::format("{} more would exceed the limit of {}, of which {} is held",
-                                         ToString(Bytes(size)), ToString(Bytes(limit_.limit())),
-                                         ToString(Bytes(limit_.held()))));
+    return ResourceExhausted(fmt::format(
+        "{} more would exceed the limit of {}, of which {} is held", ToString(Bytes(size)),
+        ToString(Bytes(limit_.limit())), ToString(Bytes(limit_.held()))));
   }
   Result<hal::PhysicalMemory> memory =
       Timed([&] { return hal::PhysicalMemory::Create(device_, Bytes(size), options_.memory); });
@@ -536,9 +534,8 @@ Status ExpandableSource::Trim(std::uint64_t target, Deadline wait) {
     {
       const MutexLock arena_lock(from->mutex);
       std::vector<Candidate> candidates = CandidatesOf(*from, passed);
-      std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-        return a.handle->at > b.handle->at;
-      });
+      std::sort(candidates.begin(), candidates.end(),
+                [](const Candidate& a, const Candidate& b) { return a.handle->at > b.handle->at; });
       std::uint64_t held = limit_.held();
       for (const Candidate& each : candidates) {
         if (held <= target) break;

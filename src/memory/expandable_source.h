@@ -1,10 +1,10 @@
 // ExpandableSource: address ranges of which only what is needed has memory, and memory that goes
 // where it is needed.
 //
-// Each arena has ranges of addresses, far larger than it will fill. Physical memory comes in handles,
-// each mapped whole at some address (an extent). A request that fits into no hole gets a place among
-// the addresses: the gap between live blocks that needs the least memory added. What is missing there
-// is filled, in this order, with
+// Each arena has ranges of addresses, far larger than it will fill. Physical memory comes in
+// handles, each mapped whole at some address (an extent). A request that fits into no hole gets a
+// place among the addresses: the gap between live blocks that needs the least memory added. What is
+// missing there is filled, in this order, with
 //   1. a handle that was mapped there before and is free where it is now: no call of the driver;
 //   2. free handles from elsewhere, the largest that fit;
 //   3. new ones; and if a free handle was there that is too large, it is given back for that.
@@ -14,13 +14,14 @@
 // coming back free, and it makes going possible at once: nothing that still runs loses its memory,
 // and the stream that freed it may use it under its new address because what it does next comes
 // later. Only another stream has to wait until the work before the free is done, and so has whoever
-// wants to unmap a ghost: to put other memory there, or to give the handle back. Memory of a private
-// pool never leaves it, and pinned ranges (Pin) never move.
+// wants to unmap a ghost: to put other memory there, or to give the handle back. Memory of a
+// private pool never leaves it, and pinned ranges (Pin) never move.
 //
 // How large is a handle? Large ones are cheap per byte, and stuck as soon as one small block is in
 // them. Small ones can go everywhere, and each costs about 40 us on a real device. The source looks
-// at what it has spent: as long as the calls cost less than `upkeep` of the time since it began, new
-// handles are as small as the device allows, else up to `handle_size` (docs/essays/how-large-a-handle.md).
+// at what it has spent: as long as the calls cost less than `upkeep` of the time since it began,
+// new handles are as small as the device allows, else up to `handle_size`
+// (docs/essays/how-large-a-handle.md).
 #pragma once
 
 #include <cstdint>
@@ -48,7 +49,7 @@ struct ExpandableOptions {
   std::uint32_t max_ghosts = 16'384;          // in all
   std::vector<hal::AccessGrant> grants;       // the owner and its peers
   hal::MemoryOptions memory{};
-  std::function<std::int64_t()> now_ns;       // a clock; empty: the steady one
+  std::function<std::int64_t()> now_ns;  // a clock; empty: the steady one
 };
 
 class ExpandableSource : public SegmentSource {
@@ -68,8 +69,7 @@ class ExpandableSource : public SegmentSource {
 
   Result<Block*> Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) override
       KEEL_EXCLUDES(mutex_);
-  Status Trim(std::uint64_t target, Deadline wait) override
-      KEEL_EXCLUDES(mutex_);
+  Status Trim(std::uint64_t target, Deadline wait) override KEEL_EXCLUDES(mutex_);
   std::vector<SegmentInfo> Segments() override KEEL_EXCLUDES(mutex_);
 
   // The memory at these addresses stays there, free or not, until Unpin. kInvalidArgument: some of
@@ -192,7 +192,8 @@ class ExpandableSource : public SegmentSource {
   std::map<Handle*, std::unique_ptr<Handle>> handles_ KEEL_GUARDED_BY(mutex_);
   std::map<std::uint64_t, Extent> extents_ KEEL_GUARDED_BY(mutex_);  // by address
   std::uint32_t ghosts_ KEEL_GUARDED_BY(mutex_) = 0;
-  std::int64_t handle_cost_ns_ KEEL_GUARDED_BY(mutex_) = 40'000;  // to create and map one: an average
+  std::int64_t handle_cost_ns_ KEEL_GUARDED_BY(mutex_) =
+      40'000;  // to create and map one: an average
   Stats stats_ KEEL_GUARDED_BY(mutex_);
 };
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -70,8 +71,8 @@ class ParallelCopy::Crew {
 
   int threads() const { return threads_; }
   bool here() const { return fork_generation_ == ForkGeneration(); }
-  void Copy(std::byte* destination, const std::byte* source, std::size_t size)
-      KEEL_EXCLUDES(mutex_);
+  void Copy(std::byte* destination, const std::byte* source, std::size_t size,
+            const std::function<void()>& meanwhile) KEEL_EXCLUDES(mutex_);
 
  private:
   // On its caller's stack. The caller takes it off the list and leaves when no worker is on it.
@@ -93,6 +94,7 @@ class ParallelCopy::Crew {
   }
 
   void CopyRange(std::byte* destination, const std::byte* source, std::size_t size) const {
+    if (size == 0) return;
     if (options_.streaming_stores) {
       CopyPastCaches(destination, source, size);
     } else {
@@ -186,8 +188,10 @@ void ParallelCopy::Crew::RemoveLocked(Job& job) {
   }
 }
 
-void ParallelCopy::Crew::Copy(std::byte* destination, const std::byte* source, std::size_t size) {
+void ParallelCopy::Crew::Copy(std::byte* destination, const std::byte* source, std::size_t size,
+                              const std::function<void()>& meanwhile) {
   if (threads_ == 1 || size <= options_.inline_limit.count() || size < 2 * kLeastSlice) {
+    if (meanwhile) meanwhile();
     CopyRange(destination, source, size);
     return;
   }
@@ -207,6 +211,7 @@ void ParallelCopy::Crew::Copy(std::byte* destination, const std::byte* source, s
     StartWorkersLocked();
     PostLocked(job);
   }
+  if (meanwhile) meanwhile();
   WorkOn(job);
   {
     MutexLock lock(mutex_);
@@ -266,32 +271,26 @@ ParallelCopy::~ParallelCopy() {
 
 std::shared_ptr<ParallelCopy> ParallelCopy::Shared() {
   struct Slot {
-    std::uint64_t fork_generation = ForkGeneration();
     Mutex mutex;
     std::weak_ptr<ParallelCopy> copy KEEL_GUARDED_BY(mutex);
   };
-  // Never destroyed, so that static objects may use it. A child's lock may be held by a thread that
-  // it does not have: it takes another slot.
-  static std::atomic<Slot*> current{new Slot};
-  Slot* slot = current.load();
-  if (slot->fork_generation != ForkGeneration()) {
-    auto fresh = std::make_unique<Slot>();
-    if (current.compare_exchange_strong(slot, fresh.get())) slot = fresh.release();
-  }
-  MutexLock lock(slot->mutex);
-  std::shared_ptr<ParallelCopy> copy = slot->copy.lock();
-  if (copy == nullptr) slot->copy = copy = std::make_shared<ParallelCopy>();
+  static PerProcess<Slot> slots;
+  Slot& slot = slots.Get();
+  MutexLock lock(slot.mutex);
+  std::shared_ptr<ParallelCopy> copy = slot.copy.lock();
+  if (copy == nullptr) slot.copy = copy = std::make_shared<ParallelCopy>();
   return copy;
 }
 
-void ParallelCopy::Copy(void* destination, const void* source, Bytes size) {
-  if (size.empty()) return;
+void ParallelCopy::Copy(void* destination, const void* source, Bytes size,
+                        const std::function<void()>& meanwhile) {
   if (!crew_->here()) {
-    std::memcpy(destination, source, size.count());
+    if (meanwhile) meanwhile();
+    if (!size.empty()) std::memcpy(destination, source, size.count());
     return;
   }
   crew_->Copy(static_cast<std::byte*>(destination), static_cast<const std::byte*>(source),
-              size.count());
+              size.count(), meanwhile);
 }
 
 int ParallelCopy::threads() const { return crew_->here() ? crew_->threads() : 1; }

@@ -65,6 +65,22 @@ TEST(ParallelCopyTest, OneThreadIsTheCallerAlone) {
   CopyAndCheck(copy, 3 << 20, 5, 1);
 }
 
+TEST(ParallelCopyTest, MeanwhileIsCalledOnceByTheCaller) {
+  ParallelCopy copy(kEager);
+  for (const std::size_t size : {0UL, 100UL, 1UL << 20}) {
+    const std::vector<unsigned char> source(size, 7);
+    std::vector<unsigned char> destination(size);
+    int calls = 0;
+    const std::thread::id caller = std::this_thread::get_id();
+    copy.Copy(destination.data(), source.data(), Bytes(size), [&] {
+      ++calls;
+      EXPECT_EQ(std::this_thread::get_id(), caller);
+    });
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(destination, source);
+  }
+}
+
 // A14
 TEST(ParallelCopyTest, CallersAtTheSameTimeEachGetTheirWholeCopy) {
   for (const int linger : {0, 50}) {

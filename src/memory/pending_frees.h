@@ -49,8 +49,7 @@ class PendingFrees {
     std::uint64_t unmarked_bytes = 0;
   };
   void MarkLocked(StreamClock& clock, Queue& queue) KEEL_REQUIRES(mutex_);
-  void PopLocked(StreamClock& clock, Queue& queue, std::vector<Block*>& done)
-      KEEL_REQUIRES(mutex_);
+  void PopLocked(StreamClock& clock, Queue& queue, std::vector<Block*>& done) KEEL_REQUIRES(mutex_);
 
   std::atomic<std::size_t> count_{0};
   Mutex mutex_;

@@ -1,6 +1,7 @@
 // PlainSource: segments as the device gives them, each one allocation: for devices without virtual
-// memory, and for comparison. Sizes follow the rules that PyTorch's allocator made common: 2 MiB for
-// small requests, `large_segment_size` for those below 10 MiB, else the request rounded to 2 MiB.
+// memory, and for comparison. Sizes follow the rules that PyTorch's allocator made common: 2 MiB
+// for small requests, `large_segment_size` for those below 10 MiB, else the request rounded to 2
+// MiB.
 //
 // A segment goes back to the device only when all of it is free. Giving it back waits for the
 // device, as the primitive says.
@@ -36,8 +37,7 @@ class PlainSource : public SegmentSource {
 
   Result<Block*> Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) override
       KEEL_EXCLUDES(mutex_);
-  Status Trim(std::uint64_t target, Deadline wait) override
-      KEEL_EXCLUDES(mutex_);
+  Status Trim(std::uint64_t target, Deadline wait) override KEEL_EXCLUDES(mutex_);
   std::vector<SegmentInfo> Segments() override KEEL_EXCLUDES(mutex_);
   // Gives one segment back, if all of it is free.
   Status Release(std::uint64_t address) KEEL_EXCLUDES(mutex_);

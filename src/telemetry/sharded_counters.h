@@ -112,6 +112,32 @@ class alignas(64) ShardedCounters<kGauges, kCounters>::Shard {
   // Amounts are positive.
   void Increase(std::size_t gauge, std::int64_t amount) {
     NoticeWindow();
+    IncreaseNoticed(gauge, amount);
+  }
+  void Decrease(std::size_t gauge, std::int64_t amount) {
+    NoticeWindow();
+    DecreaseNoticed(gauge, amount);
+  }
+  // Several at once: gauge `first` by the first amount, the next one by the second, ...
+  template <std::size_t kAmounts>
+  void IncreaseEach(std::size_t first, const std::array<std::int64_t, kAmounts>& amounts) {
+    NoticeWindow();
+    for (std::size_t i = 0; i < kAmounts; ++i) IncreaseNoticed(first + i, amounts[i]);
+  }
+  template <std::size_t kAmounts>
+  void DecreaseEach(std::size_t first, const std::array<std::int64_t, kAmounts>& amounts) {
+    NoticeWindow();
+    for (std::size_t i = 0; i < kAmounts; ++i) DecreaseNoticed(first + i, amounts[i]);
+  }
+  void Count(std::size_t counter, std::int64_t amount = 1) {
+    std::atomic<std::int64_t>& count = counts_[counter];
+    count.store(count.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  }
+
+ private:
+  friend class ShardedCounters;
+
+  void IncreaseNoticed(std::size_t gauge, std::int64_t amount) {
     Cell& cell = cells_[gauge];
     const std::int64_t added = cell.added.load(std::memory_order_relaxed) + amount;
     cell.added.store(added, std::memory_order_release);
@@ -122,8 +148,7 @@ class alignas(64) ShardedCounters<kGauges, kCounters>::Shard {
       parent_.Fold();
     }
   }
-  void Decrease(std::size_t gauge, std::int64_t amount) {
-    NoticeWindow();
+  void DecreaseNoticed(std::size_t gauge, std::int64_t amount) {
     Cell& cell = cells_[gauge];
     const std::int64_t removed = cell.removed.load(std::memory_order_relaxed) + amount;
     cell.removed.store(removed, std::memory_order_release);
@@ -132,14 +157,6 @@ class alignas(64) ShardedCounters<kGauges, kCounters>::Shard {
       parent_.Fold();
     }
   }
-  void Count(std::size_t counter, std::int64_t amount = 1) {
-    std::atomic<std::int64_t>& count = counts_[counter];
-    count.store(count.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
-  }
-
- private:
-  friend class ShardedCounters;
-
   // Written by the owner only; others read the atomics.
   struct alignas(64) Cell {
     std::atomic<std::int64_t> added{0};

@@ -52,7 +52,7 @@ TagTable& Table() {
   return *table;
 }
 
-thread_local TagId current_tag = TagId::kNone;
+__attribute__((tls_model("initial-exec"))) thread_local TagId current_tag = TagId::kNone;
 
 }  // namespace
 

@@ -14,7 +14,7 @@
 namespace keel::trace {
 
 Result<AtomicFile> AtomicFile::Create(const std::string& path) {
-  struct stat old {};
+  struct stat old{};
   const bool replaces = stat(path.c_str(), &old) == 0;
   if (replaces && !S_ISREG(old.st_mode)) {
     return FailedPrecondition(fmt::format("writing '{}': it is there and is no file", path));

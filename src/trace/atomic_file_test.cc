@@ -53,7 +53,7 @@ TEST_F(AtomicFileTest, AFileThatIsReplacedKeepsItsPermissionsAndItsLinks) {
   ASSERT_TRUE(file->Commit().ok());
   EXPECT_EQ(Contents(path), "new");
   EXPECT_TRUE(std::filesystem::is_symlink(link));
-  struct stat now {};
+  struct stat now{};
   ASSERT_EQ(stat(path.c_str(), &now), 0);
   EXPECT_EQ(now.st_mode & 07777, 0640u);
 }

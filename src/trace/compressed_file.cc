@@ -28,8 +28,8 @@ constexpr std::string_view kGzipMagic = "\x1f\x8b"sv;
 constexpr std::string_view kXzMagic = "\xfd\x37zXZ\0"sv;
 
 Status TooLarge(Bytes limit) {
-  return OutOfRange(fmt::format("it unpacks to more than {}; allow more if you trust the file",
-                                ToString(limit)));
+  return OutOfRange(
+      fmt::format("it unpacks to more than {}; allow more if you trust the file", ToString(limit)));
 }
 
 Status Damaged(std::string_view format, std::size_t offset) {

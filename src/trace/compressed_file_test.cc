@@ -62,8 +62,8 @@ TEST(UnpackTest, ABombIsRefused) {
 
 TEST(UnpackTest, DamageIsNamedWithItsPlace) {
   const std::string packed = Gzip(std::string(3'000'000, 'x'));
-  for (const std::size_t length : {std::size_t{2}, std::size_t{10}, packed.size() / 2,
-                                   packed.size() - 1}) {
+  for (const std::size_t length :
+       {std::size_t{2}, std::size_t{10}, packed.size() / 2, packed.size() - 1}) {
     EXPECT_THAT(ErrorOf(Unpack(packed.substr(0, length), 1_GiB)),
                 HasSubstr("INVALID_ARGUMENT: the gzip data is broken or cut near byte"));
   }

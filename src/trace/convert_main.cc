@@ -17,8 +17,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   const bool json = std::string_view(argv[1]) == "json";
-  const keel::Status status = WriteSnapshotFile(
-      argv[3], *snapshot, json ? SnapshotFormat::kJson : SnapshotFormat::kPickle);
+  const keel::Status status =
+      WriteSnapshotFile(argv[3], *snapshot, json ? SnapshotFormat::kJson : SnapshotFormat::kPickle);
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
   return status.ok() ? 0 : 1;
 }

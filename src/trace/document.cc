@@ -140,8 +140,8 @@ void DocumentBuilder::Extend(Id id, std::span<const Id> added) {
     }
     container.capacity = static_cast<std::uint32_t>(capacity);
   }
-  std::ranges::copy(added, items.begin() +
-                               static_cast<std::ptrdiff_t>(container.begin + container.size));
+  std::ranges::copy(added,
+                    items.begin() + static_cast<std::ptrdiff_t>(container.begin + container.size));
   container.size = static_cast<std::uint32_t>(size);
 }
 

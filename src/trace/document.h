@@ -109,8 +109,8 @@ class Document {
   std::uint32_t root_ = 0;
 };
 
-// Makes a document. Counts what its values take: a parser asks `Exceeds` after every step, because a
-// byte of a hostile file can make a value of 40.
+// Makes a document. Counts what its values take: a parser asks `Exceeds` after every step, because
+// a byte of a hostile file can make a value of 40.
 class DocumentBuilder {
  public:
   using Id = std::uint32_t;

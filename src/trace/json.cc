@@ -44,9 +44,7 @@ class CountingIterator {
   friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
     return a.at_ == b.at_;
   }
-  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) {
-    return !(a == b);
-  }
+  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return !(a == b); }
 
  private:
   const char* at_;
@@ -154,9 +152,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   bool Close(Value::Kind kind) {
     const OpenContainer closed = open_.back();
     open_.pop_back();
-    const Id id =
-        builder_.AddContainer(kind, std::span<const Id>(values_).subspan(closed.first),
-                              closed.offset);
+    const Id id = builder_.AddContainer(kind, std::span<const Id>(values_).subspan(closed.first),
+                                        closed.offset);
     values_.resize(closed.first);
     return Push(id);
   }

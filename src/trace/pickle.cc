@@ -267,9 +267,7 @@ class PickleMachine {
     return OkStatus();
   }
 
-  std::span<const Id> From(std::size_t first) const {
-    return std::span(stack_).subspan(first);
-  }
+  std::span<const Id> From(std::size_t first) const { return std::span(stack_).subspan(first); }
 
   // Replaces the values from `first` on by a container of them.
   Status Gather(Kind kind, std::size_t first) {
@@ -360,7 +358,8 @@ class PickleMachine {
         return ExecuteIntText("L");
       case kBinFloat: {
         KEEL_TRY(ReadNumber(8, number));
-        return Push(builder_.AddFloat(std::bit_cast<double>(__builtin_bswap64(number))));  // it is big-endian
+        return Push(builder_.AddFloat(
+            std::bit_cast<double>(__builtin_bswap64(number))));  // it is big-endian
       }
       case kFloatText: {
         double real = 0;

@@ -218,8 +218,8 @@ TEST(PickleTest, AListGrowsInPieces) {
 TEST(PickleTest, AListMayContainItself) {
   const auto document =
       Parse(std::string("]\x94h\x00"
-                                        "a.",
-                                        6));
+                        "a.",
+                        6));
   ASSERT_TRUE(document.ok()) << document.status().ToString();
   EXPECT_EQ(document->root()[0][0][0].size(), 1u);
 }

@@ -25,10 +25,9 @@ struct Live {
 
 Result<ReplayResult> Replay(const Snapshot& snapshot, int recorded_device,
                             std::shared_ptr<hal::Device> device, const ReplayOptions& options) {
-  if (recorded_device < 0 ||
-      static_cast<std::size_t>(recorded_device) >= snapshot.devices.size()) {
-    return InvalidArgument(fmt::format("the recording has no device {}: it has {}",
-                                       recorded_device, snapshot.devices.size()));
+  if (recorded_device < 0 || static_cast<std::size_t>(recorded_device) >= snapshot.devices.size()) {
+    return InvalidArgument(fmt::format("the recording has no device {}: it has {}", recorded_device,
+                                       snapshot.devices.size()));
   }
   const std::vector<Event>& events = snapshot.devices[static_cast<std::size_t>(recorded_device)];
   ReplayResult result;
@@ -82,10 +81,10 @@ Result<ReplayResult> Replay(const Snapshot& snapshot, int recorded_device,
   }
   const auto took = std::chrono::steady_clock::now() - began;
   result.recorded_us = events.back().time_us - events.front().time_us;
-  result.ns_per_operation =
-      result.operations == 0 ? 0
-                             : std::chrono::duration<double, std::nano>(took).count() /
-                                   static_cast<double>(result.operations);
+  result.ns_per_operation = result.operations == 0
+                                ? 0
+                                : std::chrono::duration<double, std::nano>(took).count() /
+                                      static_cast<double>(result.operations);
   result.driver_calls = model->calls();
   result.driver_us = model->driver_ns() / 1000;
   const telemetry::MemoryStats stats = allocator->Stats();

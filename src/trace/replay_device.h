@@ -1,7 +1,7 @@
 // ReplayDevice: a device in the time of a recording. Events are reached when the recording's clock,
 // moved on by the replay, is `lag` past the moment at which they were recorded; calls that manage
-// memory take what they take, measured on a real device, by a table of measured costs on a simulated
-// one. Everything else is the wrapped device.
+// memory take what they take, measured on a real device, by a table of measured costs on a
+// simulated one. Everything else is the wrapped device.
 //
 // For one thread.
 #pragma once

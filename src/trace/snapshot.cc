@@ -108,9 +108,8 @@ std::optional<BlockState> FindBlockState(std::string_view name) {
 }
 
 std::string_view Configuration(const Snapshot& snapshot) {
-  for (const std::string_view name :
-       {"KEEL_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
-        "PYTORCH_CUDA_ALLOC_CONF"}) {  // vendor-ok: PyTorch's name
+  for (const std::string_view name : {"KEEL_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
+                                      "PYTORCH_CUDA_ALLOC_CONF"}) {  // vendor-ok: PyTorch's name
     for (const Setting& setting : snapshot.settings) {
       const auto* text = std::get_if<std::string>(&setting.value);
       if (setting.name == name && text != nullptr && !text->empty()) return *text;

@@ -84,8 +84,7 @@ Result<Snapshot> ReadSnapshotFile(const std::string& path, Bytes limit) {
   return snapshot;
 }
 
-Status WriteSnapshotFile(const std::string& path, const Snapshot& snapshot,
-                         SnapshotFormat format) {
+Status WriteSnapshotFile(const std::string& path, const Snapshot& snapshot, SnapshotFormat format) {
   KEEL_TRY(CheckSnapshot(snapshot).Annotate(fmt::format("writing '{}'", path)));
   KEEL_ASSIGN(AtomicFile file, AtomicFile::Create(path));
   KEEL_TRY(Emit(snapshot, format, [&](std::string_view piece) { return file.Write(piece); }));

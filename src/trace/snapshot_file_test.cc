@@ -30,33 +30,32 @@ Snapshot Rich() {
   const std::uint32_t one = interner.Stack({frames, 1});
   const std::uint32_t tag = interner.Tag("weights, \xf0\x9f\x99\x82");
   const std::uint32_t long_tag = interner.Tag(std::string(300, 'x'));
-  snapshot.segments = {
-      {.device = 1,
-       .address = 0xff00000000200000,
-       .total_size = 3 << 20,
-       .allocated_size = 1 << 20,
-       .active_size = 2 << 20,
-       .requested_size = 1000001,
-       .stream = 0x55d012345678,
-       .pool = {.owner = 3, .number = UINT64_MAX},
-       .stack = both,
-       .is_small = true,
-       .is_expandable = true,
-       .blocks = {{.address = 0xff00000000200000,
-                   .size = 1 << 20,
-                   .requested_size = 1000000,
-                   .state = BlockState::kAllocated,
-                   .stack = one,
-                   .tag = tag},
-                  {.address = 0xff00000000300000,
-                   .size = 1 << 20,
-                   .requested_size = 1,
-                   .state = BlockState::kPendingFree},
-                  {.address = 0xff00000000400000,
-                   .size = 1 << 20,
-                   .requested_size = 0,
-                   .state = BlockState::kInactive}}},
-      {.address = 1, .total_size = 1, .blocks = {{.address = 1, .size = 1}}}};
+  snapshot.segments = {{.device = 1,
+                        .address = 0xff00000000200000,
+                        .total_size = 3 << 20,
+                        .allocated_size = 1 << 20,
+                        .active_size = 2 << 20,
+                        .requested_size = 1000001,
+                        .stream = 0x55d012345678,
+                        .pool = {.owner = 3, .number = UINT64_MAX},
+                        .stack = both,
+                        .is_small = true,
+                        .is_expandable = true,
+                        .blocks = {{.address = 0xff00000000200000,
+                                    .size = 1 << 20,
+                                    .requested_size = 1000000,
+                                    .state = BlockState::kAllocated,
+                                    .stack = one,
+                                    .tag = tag},
+                                   {.address = 0xff00000000300000,
+                                    .size = 1 << 20,
+                                    .requested_size = 1,
+                                    .state = BlockState::kPendingFree},
+                                   {.address = 0xff00000000400000,
+                                    .size = 1 << 20,
+                                    .requested_size = 0,
+                                    .state = BlockState::kInactive}}},
+                       {.address = 1, .total_size = 1, .blocks = {{.address = 1, .size = 1}}}};
   snapshot.devices.resize(3);
   std::vector<Event>& events = snapshot.devices[1];
   for (int action = 0; action <= static_cast<int>(Action::kOutOfMemory); ++action) {
@@ -128,7 +127,8 @@ TEST_F(SnapshotFileTest, WhatIsWrittenIsReadAgain) {
       EXPECT_EQ(again->tags[is.tag], rich.tags[was.tag]) << i;
       ASSERT_EQ(again->stacks[is.stack].size(), rich.stacks[was.stack].size()) << i;
       for (std::size_t k = 0; k < rich.stacks[was.stack].size(); ++k) {
-        EXPECT_EQ(again->frames[again->stacks[is.stack][k]], rich.frames[rich.stacks[was.stack][k]]);
+        EXPECT_EQ(again->frames[again->stacks[is.stack][k]],
+                  rich.frames[rich.stacks[was.stack][k]]);
       }
     }
     // Read and written once more, it is the same model.
@@ -198,7 +198,8 @@ TEST_F(SnapshotFileTest, ErrorsNameTheFileTheFormatAndThePlace) {
   EXPECT_THAT(ErrorOf(pickle.substr(0, pickle.size() / 2)),
               starts("as PyTorch's pickle: pickle, byte "));
   EXPECT_THAT(ErrorOf("\x80\x04N."), starts("as PyTorch's pickle: this is no memory snapshot"));
-  EXPECT_THAT(ErrorOf("\x80\x04" "cos\nsystem\n."),
+  EXPECT_THAT(ErrorOf("\x80\x04"
+                      "cos\nsystem\n."),
               starts("as PyTorch's pickle: pickle, byte 2: GLOBAL"));
   const std::string json = AsJson(Rich());
   EXPECT_THAT(ErrorOf(json.substr(0, 1000)), starts("as PyTorch's JSON: JSON, near byte 1000: "));

@@ -70,9 +70,10 @@ TEST(SnapshotInternerTest, EqualThingsAreOne) {
 Snapshot TwoBlocks() {
   Snapshot snapshot;
   snapshot.devices = {{Event{}}};
-  snapshot.segments = {{.address = 4096,
-                        .total_size = 300,
-                        .blocks = {{.address = 4096, .size = 100}, {.address = 4196, .size = 200}}}};
+  snapshot.segments = {
+      {.address = 4096,
+       .total_size = 300,
+       .blocks = {{.address = 4096, .size = 100}, {.address = 4196, .size = 200}}}};
   return snapshot;
 }
 
@@ -84,7 +85,8 @@ TEST(CheckSnapshotTest, WhatIsBrokenIsNamed) {
 
   Snapshot bad = good;
   bad.segments[0].blocks.pop_back();
-  EXPECT_THAT(CheckOf(bad), HasSubstr("segment 0: its blocks do not tile it: they cover 100 of 300"));
+  EXPECT_THAT(CheckOf(bad),
+              HasSubstr("segment 0: its blocks do not tile it: they cover 100 of 300"));
   bad = good;
   bad.segments[0].blocks[1].address += 8;
   EXPECT_THAT(CheckOf(bad), HasSubstr("200 bytes at 0x106c, where 0x1064 and at most 200 are due"));

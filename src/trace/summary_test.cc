@@ -13,8 +13,7 @@ namespace {
 
 Event At(Action action, std::uint64_t address, std::uint64_t size, std::int64_t time_us = 0,
          std::uint64_t stream = 0) {
-  return {
-      .address = address, .size = size, .stream = stream, .time_us = time_us, .action = action};
+  return {.address = address, .size = size, .stream = stream, .time_us = time_us, .action = action};
 }
 
 DeviceSummary SummaryOf(const Snapshot& snapshot) {
@@ -66,9 +65,10 @@ TEST(SummaryTest, ARecordingMayBeginInTheMiddle) {
   snapshot.segments = {
       {.address = 200,
        .total_size = 1000,
-       .blocks = {{.address = 200, .size = 512, .requested_size = 50, .state = BlockState::kAllocated},
-                  {.address = 712, .size = 400, .requested_size = 300, .state = BlockState::kPendingFree},
-                  {.address = 1112, .size = 88, .requested_size = 77}}}};
+       .blocks = {
+           {.address = 200, .size = 512, .requested_size = 50, .state = BlockState::kAllocated},
+           {.address = 712, .size = 400, .requested_size = 300, .state = BlockState::kPendingFree},
+           {.address = 1112, .size = 88, .requested_size = 77}}}};
   const DeviceSummary summary = SummaryOf(snapshot);
   EXPECT_EQ(summary.requested_at_start, Bytes(400));
   EXPECT_EQ(summary.peak_requested, Bytes(450));

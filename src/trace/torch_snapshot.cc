@@ -45,8 +45,8 @@ class Fields {
   static Result<Fields> Of(Value dict, const Place& place) {
     if (dict.kind() != Value::Kind::kDict) return Wrong(place, std::nullopt, "is not a dict");
     if (dict.size() > kMaxFields) {
-      return Wrong(place, dict, fmt::format("has {} fields; at most {} are read", dict.size(),
-                                            kMaxFields));
+      return Wrong(place, dict,
+                   fmt::format("has {} fields; at most {} are read", dict.size(), kMaxFields));
     }
     return Fields(dict, place);
   }
@@ -125,8 +125,8 @@ class Reader {
   Result<Snapshot> Read() {
     KEEL_ASSIGN(const Value traces, List("device_traces"));
     if (traces.size() > static_cast<std::size_t>(kMaxDevices)) {
-      return InvalidArgument(fmt::format("device_traces has {} devices, more than {}",
-                                         traces.size(), kMaxDevices));
+      return InvalidArgument(
+          fmt::format("device_traces has {} devices, more than {}", traces.size(), kMaxDevices));
     }
     const Place place{.name = "device_traces"};
     snapshot_.devices.resize(traces.size());
@@ -157,9 +157,9 @@ class Reader {
 
   Status Take(std::uint64_t bytes, const Place& place) {
     if (budget_.Take(bytes)) return OkStatus();
-    return OutOfRange(fmt::format(
-        "{}: the snapshot takes more than {}; allow more if you trust the file", place.ToString(),
-        ToString(budget_.limit())));
+    return OutOfRange(
+        fmt::format("{}: the snapshot takes more than {}; allow more if you trust the file",
+                    place.ToString(), ToString(budget_.limit())));
   }
 
   // The vector is made no larger than what may be used, and at once, because it is long.
@@ -279,9 +279,9 @@ class Reader {
       const std::optional<std::string_view> name = dict.key(i).AsString();
       const Value value = dict.value(i);
       // Also for what is passed over: a dict that contains itself costs time at least.
-      KEEL_TRY(Take(sizeof(Setting) + name.value_or("").size() +
-                        value.AsString().value_or("").size(),
-                    place));
+      KEEL_TRY(
+          Take(sizeof(Setting) + name.value_or("").size() + value.AsString().value_or("").size(),
+               place));
       if (!name) continue;
       Setting setting{.name = std::string(*name), .value = false};
       switch (value.kind()) {
@@ -334,8 +334,7 @@ class Reader {
     if (seen_[list.id()] != kUnseen) return seen_[list.id()];
     scratch_.clear();
     for (std::size_t i = 0; i < list.size(); ++i) {
-      KEEL_ASSIGN(const std::uint32_t frame,
-                  ReadFrame(list[i], {.parent = &place, .index = i}));
+      KEEL_ASSIGN(const std::uint32_t frame, ReadFrame(list[i], {.parent = &place, .index = i}));
       scratch_.push_back(frame);
     }
     const std::size_t before = snapshot_.stacks.size();

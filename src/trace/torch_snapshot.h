@@ -10,8 +10,8 @@
 namespace keel::trace {
 
 // kInvalidArgument names the entry that is wrong, and the byte at which it starts. kOutOfRange: the
-// snapshot would take more than `limit`. Actions that this version does not know, and fields that it
-// does not need, are passed over. Blocks are taken as they are: whether they tile their segment,
+// snapshot would take more than `limit`. Actions that this version does not know, and fields that
+// it does not need, are passed over. Blocks are taken as they are: whether they tile their segment,
 // CheckSnapshot says.
 Result<Snapshot> ReadTorchSnapshot(const Document& document, Bytes limit);
 

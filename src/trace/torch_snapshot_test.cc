@@ -59,26 +59,27 @@ TEST(TorchSnapshotTest, EventsAreRead) {
   ASSERT_EQ(snapshot->devices.size(), 1u);
   EXPECT_THAT(
       snapshot->devices[0],
-      ElementsAre(Event{.address = UINT64_MAX,
-                        .size = 100,
-                        .stream = 5,
-                        .time_us = 7,
-                        .stack = 1,
-                        .tag = 1,
-                        .action = Action::kAlloc},
-                  Event{.address = 4096, .size = 100, .stream = 5, .action = Action::kFreeRequested},
-                  Event{.address = 4096,
-                        .size = 100,
-                        .stream = 5,
-                        .stack = 2,
-                        .action = Action::kFreeCompleted},
-                  Event{.address = 9,
-                        .size = 1000,
-                        .stream = 3,
-                        .time_us = -8,
-                        .action = Action::kOutOfMemory},
-                  Event{.time_us = 9, .action = Action::kSnapshot},
-                  Event{.address = 1, .size = 1, .stack = 1, .tag = 1, .action = Action::kAlloc}));
+      ElementsAre(
+          Event{.address = UINT64_MAX,
+                .size = 100,
+                .stream = 5,
+                .time_us = 7,
+                .stack = 1,
+                .tag = 1,
+                .action = Action::kAlloc},
+          Event{.address = 4096, .size = 100, .stream = 5, .action = Action::kFreeRequested},
+          Event{.address = 4096,
+                .size = 100,
+                .stream = 5,
+                .stack = 2,
+                .action = Action::kFreeCompleted},
+          Event{.address = 9,
+                .size = 1000,
+                .stream = 3,
+                .time_us = -8,
+                .action = Action::kOutOfMemory},
+          Event{.time_us = 9, .action = Action::kSnapshot},
+          Event{.address = 1, .size = 1, .stack = 1, .tag = 1, .action = Action::kAlloc}));
   EXPECT_THAT(snapshot->tags, ElementsAre("", "weights"));
   EXPECT_THAT(snapshot->frames, ElementsAre(Frame{"f", "a.py", 3}, Frame{"g", "b.cc", 4}));
   EXPECT_THAT(snapshot->stacks, ElementsAre(ElementsAre(), ElementsAre(0, 1), ElementsAre(1)));
@@ -109,21 +110,16 @@ TEST(TorchSnapshotTest, SegmentsAndBlocksAreRead) {
       .stack = 1,
       .is_small = true,
       .is_expandable = true,
-      .blocks = {{.address = 4096,
-                  .size = 100,
-                  .requested_size = 90,
-                  .state = BlockState::kAllocated,
-                  .stack = 1,
-                  .tag = 1},
-                 {.address = 4196,
-                  .size = 100,
-                  .requested_size = 60,
-                  .state = BlockState::kPendingFree},
-                 // What early versions leave out follows from the rest.
-                 {.address = 4296,
-                  .size = 100,
-                  .requested_size = 100,
-                  .state = BlockState::kInactive}}};
+      .blocks = {
+          {.address = 4096,
+           .size = 100,
+           .requested_size = 90,
+           .state = BlockState::kAllocated,
+           .stack = 1,
+           .tag = 1},
+          {.address = 4196, .size = 100, .requested_size = 60, .state = BlockState::kPendingFree},
+          // What early versions leave out follows from the rest.
+          {.address = 4296, .size = 100, .requested_size = 100, .state = BlockState::kInactive}}};
   EXPECT_THAT(snapshot->segments, ElementsAre(first, Segment{}));
 }
 

@@ -10,9 +10,9 @@
 // the rest; a source of segments gets memory from the device when no hole fits. Nothing waits for
 // the device unless the alternative is failure.
 //
-// Any thread may call anything, and free what another allocated. Addresses may be used by the device
-// until Free returns on the stream, as ordered there. Streams must outlive the memory that was
-// allocated or recorded for them; tell ForgetStream before one goes.
+// Any thread may call anything, and free what another allocated. Addresses may be used by the
+// device until Free returns on the stream, as ordered there. Streams must outlive the memory that
+// was allocated or recorded for them; tell ForgetStream before one goes.
 //
 // When memory is short a request goes through these steps, and fails with kResourceExhausted only
 // after the last: blocks whose recorded work is done; what threads keep; free memory elsewhere;
@@ -88,8 +88,8 @@ class KEEL_EXPORT DeviceAllocator {
   // Zero bytes have the address 0, which may be freed.
   Result<DeviceAddress> Allocate(Bytes size, hal::StreamHandle stream,
                                  const AllocationOptions& options = {});
-  // kInvalidArgument: no live block begins there (never allocated, or freed before). With a size: it
-  // must be the one that was asked for.
+  // kInvalidArgument: no live block begins there (never allocated, or freed before). With a size:
+  // it must be the one that was asked for.
   Status Free(DeviceAddress address);
   Status Free(DeviceAddress address, Bytes size);
   // Work that is on `stream` now, or comes there before Free, uses the block.
@@ -117,9 +117,9 @@ class KEEL_EXPORT DeviceAllocator {
   std::uint64_t AddOutOfMemoryCallback(OutOfMemoryCallback callback);
   void RemoveOutOfMemoryCallback(std::uint64_t id);
 
-  // Memory for a graph that is being recorded: from Begin to End, requests for streams that `filter`
-  // accepts come from the pool. What is freed there is reused there only, and stays until Release,
-  // because the graph uses these addresses at every replay. Safe in every capture mode.
+  // Memory for a graph that is being recorded: from Begin to End, requests for streams that
+  // `filter` accepts come from the pool. What is freed there is reused there only, and stays until
+  // Release, because the graph uses these addresses at every replay. Safe in every capture mode.
   PoolId CreatePool();
   Status BeginPool(PoolId pool, std::function<bool(hal::StreamHandle)> filter);
   Status EndPool(PoolId pool);

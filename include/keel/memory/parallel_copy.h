@@ -17,6 +17,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 
 #include "keel/base/bytes.h"
@@ -49,8 +50,10 @@ class KEEL_EXPORT ParallelCopy {
   static std::shared_ptr<ParallelCopy> Shared();
 
   // As memcpy: the ranges must not overlap. Returns when all bytes are there, and are visible to
-  // whatever the caller does next.
-  void Copy(void* destination, const void* source, Bytes size);
+  // whatever the caller does next. `meanwhile`, if there is one, is called once, by the caller's
+  // thread, after the workers were told to start and before the caller copies itself.
+  void Copy(void* destination, const void* source, Bytes size,
+            const std::function<void()>& meanwhile = nullptr);
 
   // That one copy can use here, the caller included.
   int threads() const;

@@ -43,9 +43,9 @@ struct ReplayResult {
   double ns_per_operation = 0;   // on this machine
 
   double ratio() const {
-    return peak_requested == 0 ? 1
-                               : static_cast<double>(peak_reserved) /
-                                     static_cast<double>(peak_requested);
+    return peak_requested == 0
+               ? 1
+               : static_cast<double>(peak_reserved) / static_cast<double>(peak_requested);
   }
 };
 

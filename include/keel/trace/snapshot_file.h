@@ -16,9 +16,9 @@ namespace keel::trace {
 // caller does not say: each so much. Real histories stay far below; a bomb is refused.
 inline constexpr Bytes kReadLimit = 4_GiB;
 
-// Reads PyTorch's memory snapshots (a pickle, or JSON of the same schema) and RMM's logs (CSV), each
-// plain or packed with gzip or xz. The format is seen in the contents, not in the name. Runs no code
-// that a pickle contains.
+// Reads PyTorch's memory snapshots (a pickle, or JSON of the same schema) and RMM's logs (CSV),
+// each plain or packed with gzip or xz. The format is seen in the contents, not in the name. Runs
+// no code that a pickle contains.
 //
 // Errors name the file, the format and the byte: kNotFound and kPermissionDenied from the system,
 // kInvalidArgument for what is broken, cut, hostile or of no known format, kOutOfRange for what

@@ -25,6 +25,7 @@ struct Form {
   // PTX: text, which the driver compiles for the device that it finds.
   static std::string_view StandardKernels() { return kStandardKernelsPtx; }
   static constexpr bool kStreamsKnowTheirContext = true;
+  static constexpr bool kKernelsTellKind = true;
   static constexpr bool kProbesUpdates = false;
 };
 

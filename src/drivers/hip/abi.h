@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "drivers/shared/context_abi.h"
+
 namespace keel::hip::abi {
 
 using Result = int;
@@ -28,53 +30,53 @@ inline constexpr int kVersion5_3 = 50'300'000;
 inline constexpr int kVersion6_0 = 60'000'000;
 inline constexpr int kVersion7_1 = 70'100'000;
 
-// Results.
+// Results: those of the context libraries, and some of its own.
+using vendor::abi::kAssert;
+using vendor::abi::kCapturedEvent;
+using vendor::abi::kContextIsDestroyed;
+using vendor::abi::kDeinitialized;
+using vendor::abi::kEccUncorrectable;
+using vendor::abi::kFileNotFound;
+using vendor::abi::kGraphExecUpdateFailure;
+using vendor::abi::kHostMemoryAlreadyRegistered;
+using vendor::abi::kHostMemoryNotRegistered;
+using vendor::abi::kIllegalAddress;
+using vendor::abi::kIllegalState;
+using vendor::abi::kInvalidContext;
+using vendor::abi::kInvalidDevice;
+using vendor::abi::kInvalidHandle;
+using vendor::abi::kInvalidImage;
+using vendor::abi::kInvalidSource;
+using vendor::abi::kInvalidValue;
+using vendor::abi::kLaunchFailed;
+using vendor::abi::kLaunchOutOfResources;
+using vendor::abi::kLaunchTimeout;
+using vendor::abi::kNoBinaryForGpu;
+using vendor::abi::kNoDevice;
+using vendor::abi::kNotFound;
+using vendor::abi::kNotInitialized;
+using vendor::abi::kNotReady;
+using vendor::abi::kNotSupported;
+using vendor::abi::kOutOfMemory;
+using vendor::abi::kPeerAccessAlreadyEnabled;
+using vendor::abi::kPeerAccessNotEnabled;
+using vendor::abi::kStreamCaptureImplicit;
+using vendor::abi::kStreamCaptureInvalidated;
+using vendor::abi::kStreamCaptureIsolation;
+using vendor::abi::kStreamCaptureMerge;
+using vendor::abi::kStreamCaptureUnjoined;
+using vendor::abi::kStreamCaptureUnmatched;
+using vendor::abi::kStreamCaptureUnsupported;
+using vendor::abi::kStreamCaptureWrongThread;
 enum : Result {
-  kInvalidValue = 1,
-  kOutOfMemory = 2,
-  kNotInitialized = 3,
-  kDeinitialized = 4,
   kInvalidConfiguration = 9,
   kInvalidSymbol = 13,
   kInvalidDevicePointer = 17,
   kInvalidMemcpyDirection = 21,
   kInsufficientDriver = 35,
   kInvalidDeviceFunction = 98,
-  kNoDevice = 100,
-  kInvalidDevice = 101,
-  kInvalidImage = 200,
-  kInvalidContext = 201,
-  kNoBinaryForGpu = 209,
-  kEccUncorrectable = 214,
   kPeerAccessUnsupported = 217,
   kInvalidKernelFile = 218,
-  kInvalidSource = 300,
-  kFileNotFound = 301,
-  kInvalidHandle = 400,
-  kIllegalState = 401,
-  kNotFound = 500,
-  kNotReady = 600,
-  kIllegalAddress = 700,
-  kLaunchOutOfResources = 701,
-  kLaunchTimeout = 702,
-  kPeerAccessAlreadyEnabled = 704,
-  kPeerAccessNotEnabled = 705,
-  kContextIsDestroyed = 709,
-  kAssert = 710,
-  kHostMemoryAlreadyRegistered = 712,
-  kHostMemoryNotRegistered = 713,
-  kLaunchFailed = 719,
-  kNotSupported = 801,
-  kStreamCaptureUnsupported = 900,
-  kStreamCaptureInvalidated = 901,
-  kStreamCaptureMerge = 902,
-  kStreamCaptureUnmatched = 903,
-  kStreamCaptureUnjoined = 904,
-  kStreamCaptureIsolation = 905,
-  kStreamCaptureImplicit = 906,
-  kCapturedEvent = 907,
-  kStreamCaptureWrongThread = 908,
-  kGraphExecUpdateFailure = 910,
   kUnknown = 999,
 };
 
@@ -122,10 +124,9 @@ enum NodeType : int {
 inline constexpr int kNodeFirstBefore5_3 = 1;
 inline constexpr int kNodeMemcpy1DBefore5_3 = 9;
 
-struct Location {
-  int type = kLocationDevice;
-  int id = 0;
-};
+using vendor::abi::AccessDesc;
+using vendor::abi::HostNodeParams;
+using vendor::abi::Location;
 
 struct AllocationProp {  // since 5.3
   int type = kAllocationPinned;
@@ -137,11 +138,6 @@ struct AllocationProp {  // since 5.3
     unsigned char gpu_direct_rdma_capable = 0;
     unsigned short usage = 0;
   } flags;
-};
-
-struct AccessDesc {
-  Location location;
-  int flags = 0;
 };
 
 struct Uuid {
@@ -181,11 +177,6 @@ struct MemsetParams {
   std::size_t pitch = 0;
   unsigned value = 0;
   std::size_t width = 0;
-};
-
-struct HostNodeParams {
-  HostFunction function = nullptr;
-  void* data = nullptr;
 };
 
 union MemOp {  // since 6.4

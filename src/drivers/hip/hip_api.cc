@@ -26,6 +26,7 @@
 #include <string>
 
 #include "drivers/hip/runtime.h"
+#include "drivers/shared/context_params.h"
 #include "drivers/shared/kernel_file.h"
 #include "drivers/shared/library.h"
 
@@ -40,57 +41,20 @@ using vendor::Verdict;
 
 Verdict Judge(Code code) {
   switch (code) {
-    case abi::kEccUncorrectable:
-    case abi::kIllegalAddress:
-    case abi::kLaunchTimeout:
-    case abi::kAssert:
-    case abi::kLaunchFailed:
-      return {StatusCode::kDeviceLost, true};
-    case abi::kInvalidValue:
     case abi::kInvalidConfiguration:
     case abi::kInvalidSymbol:
     case abi::kInvalidDevicePointer:
     case abi::kInvalidMemcpyDirection:
     case abi::kInvalidDeviceFunction:
-    case abi::kInvalidDevice:
-    case abi::kInvalidImage:
-    case abi::kInvalidContext:
-    case abi::kNoBinaryForGpu:
     case abi::kInvalidKernelFile:
-    case abi::kInvalidSource:
-    case abi::kInvalidHandle:
     case abi::kContextIsDestroyed:
-    case abi::kHostMemoryNotRegistered:
       return {StatusCode::kInvalidArgument};
-    case abi::kOutOfMemory:
-    case abi::kLaunchOutOfResources:
-      return {StatusCode::kResourceExhausted};
-    case abi::kNotInitialized:
-    case abi::kDeinitialized:
     case abi::kInsufficientDriver:
-    case abi::kNoDevice:
       return {StatusCode::kUnavailable};
-    case abi::kFileNotFound:
-    case abi::kNotFound:
-      return {StatusCode::kNotFound};
-    case abi::kHostMemoryAlreadyRegistered:
-      return {StatusCode::kAlreadyExists};
-    case abi::kNotSupported:
-      return {StatusCode::kUnimplemented};
     case abi::kPeerAccessUnsupported:
-    case abi::kIllegalState:
-    case abi::kStreamCaptureUnsupported:
-    case abi::kStreamCaptureInvalidated:
-    case abi::kStreamCaptureMerge:
-    case abi::kStreamCaptureUnmatched:
-    case abi::kStreamCaptureUnjoined:
-    case abi::kStreamCaptureIsolation:
-    case abi::kStreamCaptureImplicit:
-    case abi::kCapturedEvent:
-    case abi::kStreamCaptureWrongThread:
       return {StatusCode::kFailedPrecondition};
     default:
-      return {StatusCode::kInternal};
+      return vendor::JudgeContextResult(code);
   }
 }
 

@@ -1,13 +1,10 @@
 // The HIP runtime's memory, streams, events, commands and kernels in VendorApi's shape.
 
-#include <vector>
-
 #include "drivers/hip/runtime.h"
 
 namespace keel::hip {
 namespace {
 
-using vendor::AccessPair;
 using vendor::VendorApi;
 
 // --- Memory --------------------------------------------------------------------------------------
@@ -83,14 +80,9 @@ Code Unmap(std::uint64_t address, std::size_t size) {
   return Settle(runtime.entries.unmap(PointerOf(address), size));
 }
 
-Code SetAccess(std::uint64_t address, std::size_t size, const AccessPair* pairs,
+Code SetAccess(std::uint64_t address, std::size_t size, const abi::AccessDesc* descs,
                std::size_t count) {
-  std::vector<abi::AccessDesc> descs(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    descs[i].location.id = pairs[i].device;
-    descs[i].flags = static_cast<int>(pairs[i].access);  // the same numbers
-  }
-  return Settle(runtime.entries.set_access(PointerOf(address), size, descs.data(), count));
+  return Settle(runtime.entries.set_access(PointerOf(address), size, descs, count));
 }
 
 Code GetAccess(hal::Access* access, std::uint64_t address, int device) {

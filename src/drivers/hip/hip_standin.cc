@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "drivers/standin/assembly.h"
+#include "drivers/standin/context_translation.h"
 
 namespace keel::hip {
 namespace {
@@ -51,73 +52,9 @@ Cause UseCurrentDevice() {
   return cause == Cause::kOk ? standin::SetCurrent(context) : cause;
 }
 
-abi::Result CodeOf(Cause cause) {
-  switch (cause) {
-    case Cause::kOk:
-      return 0;
-    case Cause::kInvalidValue:
-      return abi::kInvalidValue;
-    case Cause::kOutOfMemory:
-      return abi::kOutOfMemory;
-    case Cause::kNotInitialized:
-      return abi::kNotInitialized;
-    case Cause::kNoDevice:
-      return abi::kNoDevice;
-    case Cause::kInvalidDevice:
-      return abi::kInvalidDevice;
-    case Cause::kInvalidImage:
-      return abi::kInvalidImage;
-    case Cause::kInvalidContext:
-      return abi::kInvalidContext;
-    case Cause::kContextDestroyed:
-      return abi::kContextIsDestroyed;
-    case Cause::kInvalidHandle:
-      return abi::kInvalidHandle;
-    case Cause::kIllegalState:
-      return abi::kIllegalState;
-    case Cause::kNotFound:
-      return abi::kNotFound;
-    case Cause::kNotReady:
-      return abi::kNotReady;
-    case Cause::kLost:
-      return abi::kIllegalAddress;
-    case Cause::kPeerAlreadyEnabled:
-      return abi::kPeerAccessAlreadyEnabled;
-    case Cause::kPeerNotEnabled:
-      return abi::kPeerAccessNotEnabled;
-    case Cause::kPeerUnsupported:
-      return abi::kPeerAccessUnsupported;
-    case Cause::kHostAlreadyRegistered:
-      return abi::kHostMemoryAlreadyRegistered;
-    case Cause::kHostNotRegistered:
-      return abi::kHostMemoryNotRegistered;
-    case Cause::kNotPermitted:  // HIP has no word of its own for it
-    case Cause::kNotSupported:
-      return abi::kNotSupported;
-    case Cause::kCaptureUnsupported:
-      return abi::kStreamCaptureUnsupported;
-    case Cause::kCaptureInvalidated:
-      return abi::kStreamCaptureInvalidated;
-    case Cause::kCaptureMerge:
-      return abi::kStreamCaptureMerge;
-    case Cause::kCaptureUnmatched:
-      return abi::kStreamCaptureUnmatched;
-    case Cause::kCaptureUnjoined:
-      return abi::kStreamCaptureUnjoined;
-    case Cause::kCaptureIsolation:
-      return abi::kStreamCaptureIsolation;
-    case Cause::kCaptureImplicit:
-      return abi::kStreamCaptureImplicit;
-    case Cause::kCapturedEvent:
-      return abi::kCapturedEvent;
-    case Cause::kCaptureWrongThread:
-      return abi::kStreamCaptureWrongThread;
-    case Cause::kUpdateRefused:
-      return abi::kGraphExecUpdateFailure;
-    case Cause::kUnknown:
-      return abi::kUnknown;
-  }
-  return abi::kUnknown;
+abi::Result ResultOf(Cause cause) {
+  // It has no word of its own for it.
+  return standin::CodeOf(cause == Cause::kNotPermitted ? Cause::kNotSupported : cause);
 }
 
 }  // namespace keel::hip
@@ -195,7 +132,7 @@ HIP_EXPORT(hipInit)(unsigned flags) {
       gate.cause = Cause::kInvalidDevice;
     }
   }
-  return keel::hip::Remember(gate.code ? *gate.code : keel::hip::CodeOf(gate.cause));
+  return keel::hip::Remember(gate.code ? *gate.code : keel::hip::ResultOf(gate.cause));
 }
 
 HIP_EXPORT(hipRuntimeGetVersion)(int* version) {

@@ -15,7 +15,7 @@ using standin::Cause;
 
 inline constexpr int kStandinVersion = KEEL_STANDIN_HIP_VERSION;
 
-abi::Result CodeOf(Cause cause);
+abi::Result ResultOf(Cause cause);
 // HIP's last error of this thread; every entry point but the one that asks for it leaves its own
 // result here, as the runtime does before version 7, and errors only from then on.
 abi::Result Remember(abi::Result code);
@@ -31,9 +31,9 @@ template <class Body>
 abi::Result Answer(const char* entry, Body body) {
   const standin::Gate gate = standin::Enter(entry);
   if (gate.code) return Remember(*gate.code);
-  if (gate.cause != Cause::kOk) return Remember(CodeOf(gate.cause));
+  if (gate.cause != Cause::kOk) return Remember(ResultOf(gate.cause));
   const Cause current = UseCurrentDevice();
-  return Remember(CodeOf(current == Cause::kOk ? body() : current));
+  return Remember(ResultOf(current == Cause::kOk ? body() : current));
 }
 
 // The same for entry points of a stream: to HIP one that does not exist is a destroyed context.

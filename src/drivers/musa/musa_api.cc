@@ -44,6 +44,7 @@ struct Form {
   }
   // Whether they do is not known.
   static constexpr bool kStreamsKnowTheirContext = false;
+  static constexpr bool kKernelsTellKind = false;
   static constexpr bool kProbesUpdates = true;
 };
 

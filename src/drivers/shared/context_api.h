@@ -8,11 +8,12 @@
 //     static constexpr std::string_view kPrefix;        // before every entry point
 //     static std::vector<std::string> Libraries();      // file names, the best first
 //     static constexpr std::string_view kArchitecture;  // before the compute capability
-//     static constexpr int kNumaAttribute;              // the host node of a device; 0: there is
-//     none static constexpr std::array<int, n> kValueAttributes;  // any one says: 64-bit values by
-//     streams static constexpr std::string_view kStandardKernels;    // an image; may be empty
+//     static constexpr int kNumaAttribute;              // the host node of a device; 0: none
+//     static constexpr std::array<int, n> kValueAttributes;  // any one: 64-bit values by streams
+//     static std::string_view StandardKernels();        // an image; may be empty
 //     static constexpr bool kProbesUpdates;             // see UpdatesWork()
 //     static constexpr bool kStreamsKnowTheirContext;   // see VendorApi
+//     static constexpr bool kKernelsTellKind;           // see VendorApi
 //   };
 //
 // Entry points are taken by name and version: the versioned names say which layout of a structure
@@ -52,8 +53,6 @@ struct ContextEntries {
   Code (*export_handle)(void* shareable, abi::MemoryHandle handle, int type,
                         unsigned long long flags) = nullptr;
   Code (*import_handle)(abi::MemoryHandle* handle, void* shareable, int type) = nullptr;
-  Code (*set_access)(abi::Address address, std::size_t size, const abi::AccessDesc* descs,
-                     std::size_t count) = nullptr;
   Code (*get_access)(unsigned long long* flags, const abi::Location* location,
                      abi::Address address) = nullptr;
   Code (*host_allocate)(void** pointer, std::size_t size, unsigned flags) = nullptr;
@@ -175,7 +174,7 @@ class ContextApi {
     find(&api_.address_free, {"MemAddressFree"});
     find(&api_.map, {"MemMap"});
     find(&api_.unmap, {"MemUnmap"});
-    find(&entries_.set_access, {"MemSetAccess"});
+    find(&api_.set_access, {"MemSetAccess"});
     find(&entries_.get_access, {"MemGetAccess"});
     find(&entries_.export_handle, {"MemExportToShareableHandle"});
     find(&entries_.import_handle, {"MemImportFromShareableHandle"});
@@ -240,7 +239,6 @@ class ContextApi {
     api_.memory_create = CreateMemory;
     api_.memory_export = ExportMemory;
     api_.memory_import = ImportMemory;
-    api_.set_access = SetAccess;
     api_.get_access = GetAccess;
     api_.host_allocate = AllocateHost;
     api_.host_register = RegisterHost;
@@ -253,6 +251,7 @@ class ContextApi {
     api_.set_node = SetNode;
     api_.node_kind = NodeKind;
     api_.node_kernel = NodeKernel;
+    api_.kernels_tell_kind = Form::kKernelsTellKind;
     api_.exec_update = UpdateExec;
     if (api_.instantiate == nullptr) api_.instantiate = InstantiateWithLog;
     api_.standard_kernels = Form::StandardKernels();
@@ -292,7 +291,7 @@ class ContextApi {
 
   static bool HasVirtualMemory() {
     return entries_.granularity != nullptr && entries_.create != nullptr &&
-           entries_.set_access != nullptr && entries_.get_access != nullptr &&
+           api_.set_access != nullptr && entries_.get_access != nullptr &&
            api_.memory_release != nullptr && api_.address_reserve != nullptr &&
            api_.address_free != nullptr && api_.map != nullptr && api_.unmap != nullptr;
   }
@@ -398,17 +397,6 @@ class ContextApi {
     return entries_.import_handle(handle,
                                   reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor)),
                                   abi::kHandlePosixDescriptor);
-  }
-
-  static Code SetAccess(std::uint64_t address, std::size_t size, const AccessPair* pairs,
-                        std::size_t count) {
-    ShortList<abi::AccessDesc> descs(std::span(pairs, count), [](const AccessPair& pair) {
-      abi::AccessDesc desc;
-      desc.location.id = pair.device;
-      desc.flags = static_cast<int>(pair.access);  // the same numbers
-      return desc;
-    });
-    return entries_.set_access(address, size, descs.data(), count);
   }
 
   static Code GetAccess(hal::Access* access, std::uint64_t address, int device) {

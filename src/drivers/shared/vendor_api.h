@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "drivers/shared/context_abi.h"
 #include "keel/base/bytes.h"
 #include "keel/base/status.h"
 #include "keel/hal/capabilities.h"
@@ -28,11 +29,6 @@ inline constexpr Code kSuccess = 0;
 struct Verdict {
   StatusCode code = StatusCode::kInternal;
   bool device_lost = false;  // nothing works on this device any more
-};
-
-struct AccessPair {
-  int device = 0;  // the library's own number
-  hal::Access access = hal::Access::kNone;
 };
 
 // One node of a graph, or new parameters for one, with everything resolved to the library's terms.
@@ -89,7 +85,8 @@ struct VendorApi {
   Code (*map)(std::uint64_t address, std::size_t size, std::size_t offset, std::uint64_t handle,
               unsigned long long flags) = nullptr;
   Code (*unmap)(std::uint64_t address, std::size_t size) = nullptr;
-  Code (*set_access)(std::uint64_t address, std::size_t size, const AccessPair* pairs,
+  // Flags have the numbers of hal::Access.
+  Code (*set_access)(std::uint64_t address, std::size_t size, const abi::AccessDesc* descs,
                      std::size_t count) = nullptr;
   Code (*get_access)(hal::Access* access, std::uint64_t address, int device) = nullptr;
   Code (*host_allocate)(void** pointer, std::size_t size, bool write_combined) = nullptr;
@@ -158,8 +155,10 @@ struct VendorApi {
                    const NodeSpec& spec) = nullptr;
   Code (*graph_nodes)(void* graph, void** nodes, std::size_t* count) = nullptr;
   Code (*node_kind)(void* node, std::size_t* command_index) = nullptr;
-  // The kernel of a kernel node; null where it has none that the library can name.
+  // The kernel of a kernel node; null where it has none that the library can name, and on failure.
   Code (*node_kernel)(void* node, void** kernel) = nullptr;
+  // Of another kind of node it is refused. Where it is not, only kernel nodes may be asked.
+  bool kernels_tell_kind = false;
   Code (*node_dependencies)(void* node, void** dependencies, std::size_t* count) = nullptr;
   Code (*instantiate)(void** exec, void* graph, unsigned long long flags) = nullptr;
   Code (*exec_destroy)(void* exec) = nullptr;

@@ -151,6 +151,8 @@ class VendorDevice final : public hal::Device {
     return reinterpret_cast<std::uint64_t>(pointer);
   }
   Status CheckStream(hal::StreamHandle stream) const;
+  // That the legacy default stream can be used now. With the device's context current.
+  Status CheckLegacy() const;
   bool IsDefault(hal::StreamHandle stream) const {
     return stream.value == api_.legacy_stream || stream.value == api_.per_thread_stream;
   }
@@ -165,8 +167,15 @@ class VendorDevice final : public hal::Device {
   // An event of the device's own that stands for what is queued on the stream now. When the last
   // owner lets go it is kept for the next mark.
   Code Mark(void* stream, std::shared_ptr<void>* mark) KEEL_EXCLUDES(marks_mutex_);
+  struct Retired {
+    void* stream = nullptr;
+    int priority = 0;
+    bool idle = false;  // seen with nothing to do, which it then has until it is taken
+  };
   // A retired stream with this priority and nothing to do; null if there is none.
   void* TakeRetired(int priority) KEEL_EXCLUDES(streams_mutex_);
+  // Asks one of `retired_`, unless the answer is known.
+  Code QueryRetired(Retired& retired) const;
   // Of a stream that is not the legacy default one. Where there are no graphs nothing captures.
   Code LookAtCapture(void* stream, hal::CaptureState* state);
   Result<bool> IsCapturing(hal::StreamHandle stream);
@@ -200,10 +209,6 @@ class VendorDevice final : public hal::Device {
   std::map<void*, int> streams_ KEEL_GUARDED_BY(streams_mutex_);
   // Those that were destroyed, which the library still has: their work is still covered by
   // Synchronize, which cannot ask a stream that is gone, and the next CreateStream takes one.
-  struct Retired {
-    void* stream = nullptr;
-    int priority = 0;
-  };
   std::vector<Retired> retired_ KEEL_GUARDED_BY(streams_mutex_);
   struct Begun {
     std::thread::id thread;

@@ -158,7 +158,7 @@ Status VendorDevice::Resolve(const hal::Command& command, NodeSpec& spec) {
   }
   if (const auto* call = std::get_if<hal::HostCall>(&command)) {
     if (call->function == nullptr) return InvalidArgument("a host call without a function");
-    spec.host_call = {HostCalls::RunNode, open_->host_calls().ForNode(*call)};
+    spec.host_call = {HostCalls::Run, open_->host_calls().Keep(*call)};
   }
   if (const auto* child = std::get_if<hal::ChildGraph>(&command);
       child != nullptr && !child->graph) {
@@ -249,18 +249,21 @@ Status VendorDevice::SetNodeParams(hal::ExecHandle exec, hal::NodeHandle node,
   KEEL_TRY(Enter(Primitive::kSetNodeParams, capabilities_.node_update));
   if (!exec || !node)
     return InvalidArgument("a null handle is not a node of an instantiated graph");
-  std::size_t kind = 0;
-  KEEL_TRY(Check(Primitive::kSetNodeParams, api_.node_kind(Pointer(node.value), &kind)));
-  if (kind != command.index()) {
-    return InvalidArgument("the new parameters are those of another kind of node");
-  }
-  if (const auto* launch = std::get_if<hal::KernelLaunch>(&command);
-      launch != nullptr && api_.node_kernel != nullptr) {
-    void* kernel = nullptr;
-    KEEL_TRY(Check(Primitive::kSetNodeParams, api_.node_kernel(Pointer(node.value), &kernel)));
-    if (kernel != nullptr && kernel != Pointer(launch->kernel.value)) {
-      return InvalidArgument("the node runs another kernel, which parameters cannot change");
+  const auto* launch = std::get_if<hal::KernelLaunch>(&command);
+  const bool kernel_first = launch != nullptr && api_.kernels_tell_kind;
+  void* kernel = nullptr;
+  Code code = kernel_first ? api_.node_kernel(Pointer(node.value), &kernel) : kSuccess;
+  if (kernel == nullptr) {  // not known to be a kernel node
+    std::size_t kind = 0;
+    KEEL_TRY(Check(Primitive::kSetNodeParams, api_.node_kind(Pointer(node.value), &kind)));
+    if (kind != command.index()) {
+      return InvalidArgument("the new parameters are those of another kind of node");
     }
+    if (launch != nullptr && !kernel_first) code = api_.node_kernel(Pointer(node.value), &kernel);
+    KEEL_TRY(Check(Primitive::kSetNodeParams, code));
+  }
+  if (kernel != nullptr && kernel != Pointer(launch->kernel.value)) {
+    return InvalidArgument("the node runs another kernel, which parameters cannot change");
   }
   NodeSpec spec;
   KEEL_TRY(Resolve(command, spec));

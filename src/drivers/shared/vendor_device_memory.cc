@@ -178,12 +178,14 @@ Status VendorDevice::SetAccess(DeviceAddress address, Bytes size,
                       other.device, device_));
     }
   }
-  ShortList<AccessPair> pairs(grants, [&](const hal::AccessGrant& grant) {
-    const int number = grant.device == id_ ? device_ : open_->Find(grant.device)->device;
-    return AccessPair{number, grant.access};
+  ShortList<abi::AccessDesc> descs(grants, [&](const hal::AccessGrant& grant) {
+    abi::AccessDesc desc;
+    desc.location.id = grant.device == id_ ? device_ : open_->Find(grant.device)->device;
+    desc.flags = static_cast<int>(grant.access);
+    return desc;
   });
   return Check(Primitive::kSetAccess,
-               api_.set_access(address.value(), size.count(), pairs.data(), pairs.size()));
+               api_.set_access(address.value(), size.count(), descs.data(), descs.size()));
 }
 
 Result<hal::Access> VendorDevice::GetAccess(DeviceAddress address, hal::DeviceId device) {

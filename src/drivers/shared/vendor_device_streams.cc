@@ -20,10 +20,15 @@ Status VendorDevice::CheckStream(hal::StreamHandle stream) const {
   if (!stream) {
     return InvalidArgument("a null handle is not a stream; GetDefaultStream has the default ones");
   }
-  if (stream.value != api_.legacy_stream || !capabilities_.graphs) return OkStatus();
+  if (stream.value != api_.legacy_stream) return OkStatus();
+  CurrentScope current(api_, context_);
+  return CheckLegacy();
+}
+
+Status VendorDevice::CheckLegacy() const {
+  if (!capabilities_.graphs) return OkStatus();
   // While a stream that synchronises with the legacy default stream captures, anything done on that
   // one breaks the capture, in any mode. Asking about its own capture is refused too, and harmless.
-  CurrentScope current(api_, context_);
   int state = 0;
   const Code code = api_.capture_info(Pointer(api_.legacy_stream), &state, nullptr, nullptr);
   if (code == kSuccess || api_.judge(code).code != StatusCode::kFailedPrecondition) {
@@ -52,13 +57,20 @@ Result<hal::StreamHandle> VendorDevice::CreateStream(const hal::StreamOptions& o
 void* VendorDevice::TakeRetired(int priority) {
   RelaxedScope relaxed(api_);  // none of them captures
   MutexLock lock(streams_mutex_);
-  const auto found = std::find_if(retired_.begin(), retired_.end(), [&](const Retired& retired) {
-    return retired.priority == priority && api_.stream_query(retired.stream) == kSuccess;
-  });
-  if (found == retired_.end()) return nullptr;
-  void* const stream = found->stream;
-  retired_.erase(found);
-  return stream;
+  for (auto it = retired_.begin(); it != retired_.end(); ++it) {
+    if (it->priority != priority || QueryRetired(*it) != kSuccess) continue;
+    void* const stream = it->stream;
+    retired_.erase(it);
+    return stream;
+  }
+  return nullptr;
+}
+
+Code VendorDevice::QueryRetired(Retired& retired) const {
+  if (retired.idle) return kSuccess;
+  const Code code = api_.stream_query(retired.stream);
+  retired.idle = code == kSuccess;
+  return code;
 }
 
 Status VendorDevice::DestroyStream(hal::StreamHandle stream) {
@@ -81,9 +93,8 @@ Status VendorDevice::DestroyStream(hal::StreamHandle stream) {
   constexpr std::size_t kKept = 16;
   if (retired_.size() >= kKept) {
     RelaxedScope relaxed(api_);
-    std::erase_if(retired_, [&](const Retired& retired) {
-      return api_.stream_query(retired.stream) == kSuccess &&
-             api_.stream_destroy(retired.stream) == kSuccess;
+    std::erase_if(retired_, [&](Retired& retired) {
+      return QueryRetired(retired) == kSuccess && api_.stream_destroy(retired.stream) == kSuccess;
     });
   }
   retired_.push_back({native, found->second});
@@ -226,23 +237,24 @@ Status VendorDevice::Synchronize(Deadline deadline) {
   CurrentScope current(api_, context_);
   CaptureModeScope mode(api_);
   std::vector<std::shared_ptr<void>> marks;
+  const auto mark_busy = [&](void* stream, Code code) {
+    return code == api_.not_ready ? Mark(stream, &marks.emplace_back()) : code;
+  };
   const auto mark = [&](void* stream) -> Code {
     // A stream that captures runs nothing, and asking it would break its capture.
     hal::CaptureState state{};
-    Code code = LookAtCapture(stream, &state);
+    const Code code = LookAtCapture(stream, &state);
     if (code != kSuccess || state != hal::CaptureState::kNone) return code;
-    code = api_.stream_query(stream);
-    if (code != api_.not_ready) return code;
-    code = Mark(stream, &marks.emplace_back());
-    return code;
+    return mark_busy(stream, api_.stream_query(stream));
   };
   const auto mark_all = [&]() -> Code {
     MutexLock lock(streams_mutex_);
     for (const auto& [stream, priority] : streams_) {
       if (const Code code = mark(stream); code != kSuccess) return code;
     }
-    for (const Retired& retired : retired_) {
-      if (const Code code = mark(retired.stream); code != kSuccess) return code;
+    for (Retired& retired : retired_) {
+      const Code code = mark_busy(retired.stream, QueryRetired(retired));
+      if (code != kSuccess) return code;
     }
     return kSuccess;
   };
@@ -251,10 +263,9 @@ Status VendorDevice::Synchronize(Deadline deadline) {
     KEEL_TRY(
         Await(Primitive::kSynchronize, [&] { return api_.event_query(each.get()); }, deadline));
   }
-  const hal::StreamHandle legacy{api_.legacy_stream};
-  KEEL_TRY(CheckStream(legacy));
-  return Await(
-      Primitive::kSynchronize, [&] { return api_.stream_query(Pointer(legacy.value)); }, deadline);
+  KEEL_TRY(CheckLegacy());
+  void* const legacy = Pointer(api_.legacy_stream);
+  return Await(Primitive::kSynchronize, [&] { return api_.stream_query(legacy); }, deadline);
 }
 
 // --- Events ------------------------------------------------------------------------------------

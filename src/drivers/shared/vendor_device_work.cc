@@ -110,15 +110,15 @@ Status VendorDevice::CallHost(hal::StreamHandle stream, const hal::HostCall& cal
   KEEL_TRY(CheckStream(stream));
   if (call.function == nullptr) return InvalidArgument("a host call without a function");
   CurrentScope current(api_, context_, NeedsCurrent(stream));
-  // A capture makes a node of it, which runs with every launch of the graph.
-  KEEL_ASSIGN(const bool capturing, IsCapturing(stream));
-  if (capturing) {
-    return Check(Primitive::kCallHost, api_.call_host(Pointer(stream.value), HostCalls::RunNode,
-                                                      open_->host_calls().ForNode(call)));
+  HostCalls& calls = open_->host_calls();
+  HostCalls::Thunk* thunk = calls.Find(call);
+  if (thunk == nullptr) {
+    // A capture makes a node of it, which runs with every launch of the graph.
+    KEEL_ASSIGN(const bool capturing, IsCapturing(stream));
+    thunk = capturing ? calls.Keep(call) : calls.Lend(call);
   }
-  HostCalls::Thunk* const thunk = open_->host_calls().Queue(call);
-  const Code code = api_.call_host(Pointer(stream.value), HostCalls::RunQueued, thunk);
-  if (code != kSuccess) open_->host_calls().Drop(thunk);
+  const Code code = api_.call_host(Pointer(stream.value), HostCalls::Run, thunk);
+  if (code != kSuccess) HostCalls::GiveBack(thunk);
   return Check(Primitive::kCallHost, code);
 }
 

@@ -325,8 +325,7 @@ Cause DestroyExec(void* exec) {
   Process& process = Process::Get();
   std::shared_ptr<ExecObject> object;
   std::shared_ptr<hal::Device> device;
-  Cause cause = process.Find(process.execs, exec, &object);
-  if (cause == Cause::kOk) cause = process.Open(*object->context, &device);
+  Cause cause = process.Find(process.execs, exec, &object, &device);
   if (cause == Cause::kOk) {
     cause = JudgeState(*object->context, device->DestroyExec(object->handle));
   }

@@ -183,8 +183,7 @@ Cause UnloadModule(void* module) {
   Process& process = Process::Get();
   std::shared_ptr<ModuleObject> object;
   std::shared_ptr<hal::Device> device;
-  Cause cause = process.Find(process.modules, module, &object);
-  if (cause == Cause::kOk) cause = process.Open(*object->context, &device);
+  Cause cause = process.Find(process.modules, module, &object, &device);
   if (cause == Cause::kOk) {
     cause = Process::Judge(*object->context, device->UnloadModule(object->handle),
                            Cause::kIllegalState);

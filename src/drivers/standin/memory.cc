@@ -391,16 +391,32 @@ Cause CanAccessPeer(bool* can, int device, int peer) {
   return Cause::kOk;
 }
 
-Cause EnablePeer(void* context) {
-  Process& process = Process::Get();
+namespace {
+
+// The current context and another one, with their devices.
+struct Pair {
   Context* current = nullptr;
   Context* peer = nullptr;
   std::shared_ptr<hal::Device> device;
   std::shared_ptr<hal::Device> other;
-  Cause cause = process.Current(&current, &device);
-  if (cause == Cause::kOk) cause = process.FindContext(context, &peer);
-  if (cause == Cause::kOk) cause = process.Open(*peer, &other);
+};
+
+Cause FindPair(void* context, Pair* pair) {
+  Process& process = Process::Get();
+  Cause cause = process.Current(&pair->current, &pair->device);
+  if (cause == Cause::kOk) cause = process.FindContext(context, &pair->peer);
+  if (cause == Cause::kOk) cause = process.Open(*pair->peer, &pair->other);
+  return cause;
+}
+
+}  // namespace
+
+Cause EnablePeer(void* context) {
+  Process& process = Process::Get();
+  Pair pair;
+  Cause cause = FindPair(context, &pair);
   if (cause != Cause::kOk) return cause;
+  auto& [current, peer, device, other] = pair;
   if (peer == current) return Cause::kInvalidDevice;
   {
     MutexLock lock(process.mutex);
@@ -415,14 +431,10 @@ Cause EnablePeer(void* context) {
 
 Cause DisablePeer(void* context) {
   Process& process = Process::Get();
-  Context* current = nullptr;
-  Context* peer = nullptr;
-  std::shared_ptr<hal::Device> device;
-  std::shared_ptr<hal::Device> other;
-  Cause cause = process.Current(&current, &device);
-  if (cause == Cause::kOk) cause = process.FindContext(context, &peer);
-  if (cause == Cause::kOk) cause = process.Open(*peer, &other);
+  Pair pair;
+  Cause cause = FindPair(context, &pair);
   if (cause != Cause::kOk) return cause;
+  auto& [current, peer, device, other] = pair;
   {
     MutexLock lock(process.mutex);
     if (!current->peers.contains(peer->ordinal)) return Cause::kPeerNotEnabled;

@@ -139,6 +139,13 @@ class Process {
     Context* const context = (*object)->context;
     return context != nullptr && context->lost ? Cause::kLost : Cause::kOk;
   }
+  // The same, and the device of its context, which the object must have.
+  template <class T>
+  Cause Find(const Table<T>& table, void* handle, std::shared_ptr<T>* object,
+             std::shared_ptr<hal::Device>* device) {
+    const Cause cause = Find(table, handle, object);
+    return cause == Cause::kOk ? Open(*(*object)->context, device) : cause;
+  }
   // A handle that was never used before.
   void* NewHandle() { return reinterpret_cast<void*>(next_handle_.fetch_add(16)); }
   template <class T>

@@ -14,6 +14,34 @@ bool IsDefault(void* stream) {
   return stream == kNullStream || stream == kLegacyStream || stream == kPerThreadStream;
 }
 
+// An object of the current context: `make(device)` is its handle.
+template <class T, class Make>
+Cause Create(void** native, Table<T>& table, std::shared_ptr<T> object, Make make) {
+  Process& process = Process::Get();
+  std::shared_ptr<hal::Device> device;
+  const Cause cause = process.Current(&object->context, &device);
+  if (cause != Cause::kOk) return cause;
+  const auto made = make(*device);
+  if (!made.ok()) return Process::Judge(*object->context, made.status(), Cause::kIllegalState);
+  object->handle = *made;
+  *native = process.Insert(table, std::move(object));
+  return Cause::kOk;
+}
+
+template <class T, class Handle>
+Cause Destroy(void* native, Table<T>& table, Status (hal::Device::*destroy)(Handle),
+              Cause refusal) {
+  Process& process = Process::Get();
+  std::shared_ptr<T> object;
+  std::shared_ptr<hal::Device> device;
+  Cause cause = process.Find(table, native, &object, &device);
+  if (cause == Cause::kOk) {
+    cause = Process::Judge(*object->context, ((*device).*destroy)(object->handle), refusal);
+  }
+  if (cause == Cause::kOk) process.Erase(table, native);
+  return cause;
+}
+
 // The default streams of the current context have no handle of ours, but captures to remember.
 Cause FindDefault(void* stream, StreamUse* use) {
   Process& process = Process::Get();
@@ -123,33 +151,16 @@ Cause FindStream(void* stream, StreamUse* use, Implicit implicit) {
 // --- Streams -------------------------------------------------------------------------------------
 
 Cause CreateStream(void** stream, bool blocking, int priority) {
-  Process& process = Process::Get();
-  Context* context = nullptr;
-  std::shared_ptr<hal::Device> device;
-  if (const Cause cause = process.Current(&context, &device); cause != Cause::kOk) return cause;
-  const auto made = device->CreateStream({.priority = priority});
-  if (!made.ok()) return Process::Judge(*context, made.status(), Cause::kIllegalState);
   auto object = std::make_shared<StreamObject>();
-  object->context = context;
-  object->handle = *made;
   object->blocking = blocking;
-  *stream = process.Insert(process.streams, std::move(object));
-  return Cause::kOk;
+  return Create(stream, Process::Get().streams, std::move(object),
+                [&](hal::Device& device) { return device.CreateStream({.priority = priority}); });
 }
 
 Cause DestroyStream(void* stream) {
-  Process& process = Process::Get();
   if (IsDefault(stream)) return Cause::kInvalidHandle;
-  std::shared_ptr<StreamObject> object;
-  std::shared_ptr<hal::Device> device;
-  Cause cause = process.Find(process.streams, stream, &object);
-  if (cause == Cause::kOk) cause = process.Open(*object->context, &device);
-  if (cause == Cause::kOk) {
-    cause = Process::Judge(*object->context, device->DestroyStream(object->handle),
-                           Cause::kCaptureUnsupported);
-  }
-  if (cause == Cause::kOk) process.Erase(process.streams, stream);
-  return cause;
+  return Destroy(stream, Process::Get().streams, &hal::Device::DestroyStream,
+                 Cause::kCaptureUnsupported);
 }
 
 Cause GetStreamContext(void* stream, void** context) {
@@ -187,32 +198,14 @@ Cause QueryStream(void* stream) {
 // --- Events --------------------------------------------------------------------------------------
 
 Cause CreateEvent(void** event, bool timing) {
-  Process& process = Process::Get();
-  Context* context = nullptr;
-  std::shared_ptr<hal::Device> device;
-  if (const Cause cause = process.Current(&context, &device); cause != Cause::kOk) return cause;
-  const auto made = device->CreateEvent({.timing = timing});
-  if (!made.ok()) return Process::Judge(*context, made.status(), Cause::kIllegalState);
   auto object = std::make_shared<EventObject>();
-  object->context = context;
-  object->handle = *made;
   object->timing = timing;
-  *event = process.Insert(process.events, std::move(object));
-  return Cause::kOk;
+  return Create(event, Process::Get().events, std::move(object),
+                [&](hal::Device& device) { return device.CreateEvent({.timing = timing}); });
 }
 
 Cause DestroyEvent(void* event) {
-  Process& process = Process::Get();
-  std::shared_ptr<EventObject> object;
-  std::shared_ptr<hal::Device> device;
-  Cause cause = process.Find(process.events, event, &object);
-  if (cause == Cause::kOk) cause = process.Open(*object->context, &device);
-  if (cause == Cause::kOk) {
-    cause = Process::Judge(*object->context, device->DestroyEvent(object->handle),
-                           Cause::kIllegalState);
-  }
-  if (cause == Cause::kOk) process.Erase(process.events, event);
-  return cause;
+  return Destroy(event, Process::Get().events, &hal::Device::DestroyEvent, Cause::kIllegalState);
 }
 
 Cause RecordEvent(void* event, void* stream) {
@@ -238,8 +231,7 @@ Cause QueryEvent(void* event) {
   Process& process = Process::Get();
   std::shared_ptr<EventObject> object;
   std::shared_ptr<hal::Device> device;
-  Cause cause = process.Find(process.events, event, &object);
-  if (cause == Cause::kOk) cause = process.Open(*object->context, &device);
+  Cause cause = process.Find(process.events, event, &object, &device);
   if (cause != Cause::kOk) return cause;
   const auto state = device->QueryEvent(object->handle);
   if (!state.ok()) {

@@ -1,0 +1,86 @@
+// Staging: copies between pageable host memory and a device, through pinned buffers.
+//
+// A driver copies pageable memory with one thread and waits in between. Staging cuts the copy into
+// chunks, copies each with several host threads into (or out of) a pinned buffer of a
+// HostAllocator, and lets the device transfer one chunk while the host copies the next.
+//
+// Order is that of the stream. CopyToDevice returns when the source may be reused; the bytes reach
+// the device in the stream's order. CopyToHost returns when the bytes are in the destination, after
+// everything that was queued on the stream before.
+//
+// A buffer is used again only when its transfer is known to be done. If the event that would tell
+// cannot be taken, the stream is synchronised instead; if that fails as well, the buffer is kept
+// aside until one of them works.
+//
+// Goes to the driver's own path, and never fails for lack of buffers: small copies, streams that
+// capture (a graph must not hold a buffer of ours), and when the allocator has no memory.
+//
+// With a RegistrationCache, host memory that is seen again is pinned and transferred without any
+// buffer; see there what its owner must promise.
+//
+// On an error a part of the destination may have been written. Thread-safe: any number of callers,
+// on any streams of the device. Calls must have returned before it is destroyed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "keel/base/bytes.h"
+#include "keel/base/deadline.h"
+#include "keel/base/export.h"
+#include "keel/base/status.h"
+#include "keel/hal/types.h"
+#include "keel/memory/host_allocator.h"
+#include "keel/memory/parallel_copy.h"
+#include "keel/memory/registration_cache.h"
+
+namespace keel::memory {
+
+struct StagingOptions {
+  // Copies below are the driver's.
+  Bytes to_device_threshold = 128_KiB;
+  Bytes to_host_threshold = 128_KiB;
+  // A copy is cut into `pieces`, but no chunk is smaller or larger than these.
+  int pieces = 4;
+  Bytes least_chunk = 256_KiB;
+  Bytes most_chunk = 4_MiB;
+  // Of one copy, at once.
+  int buffers = 3;
+};
+
+// What a Staging is made of.
+struct StagingParts {
+  std::shared_ptr<HostAllocator> allocator;            // must be there
+  std::shared_ptr<ParallelCopy> copy;                  // null: ParallelCopy::Shared()
+  std::shared_ptr<RegistrationCache> registrations{};  // null: nothing is pinned
+};
+
+class KEEL_EXPORT Staging {
+ public:
+  // Bytes by the way that they went.
+  struct Stats {
+    std::uint64_t staged = 0;
+    std::uint64_t direct = 0;  // the driver's own path
+    std::uint64_t pinned = 0;  // without a buffer, from memory that was pinned
+  };
+
+  explicit Staging(StagingParts parts, const StagingOptions& options = {});
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  // The deadline is for waiting until a buffer is free again.
+  Status CopyToDevice(hal::StreamHandle stream, DeviceAddress destination, const void* source,
+                      Bytes size, Deadline deadline = Deadline::Never());
+  // The deadline is for waiting until chunks have arrived; the driver's own path has none.
+  Status CopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source, Bytes size,
+                    Deadline deadline = Deadline::Never());
+
+  Stats stats() const;
+
+ private:
+  class Line;
+  std::unique_ptr<Line> line_;
+};
+
+}  // namespace keel::memory

@@ -1,0 +1,333 @@
+#include "keel/memory/staging.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/forked_child_test.h"
+#include "hal/sim_devices_test.h"
+#include "keel/hal/graph.h"
+#include "keel/hal/memory.h"
+#include "keel/hal/stream.h"
+#include "memory/every_call_fails_test.h"
+
+namespace keel::memory {
+namespace {
+
+using hal::IsOk;
+using hal::Need;
+using hal::Primitive;
+
+// Many chunks of a small copy.
+constexpr StagingOptions kFine{.to_device_threshold = 8_KiB,
+                               .to_host_threshold = 8_KiB,
+                               .pieces = 8,
+                               .least_chunk = 16_KiB,
+                               .most_chunk = 64_KiB};
+
+std::vector<unsigned char> Pattern(std::size_t size, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<unsigned char> bytes(size);
+  for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random() >> 11);
+  return bytes;
+}
+
+class StagingTest : public hal::SimDevicesTest {
+ protected:
+  static constexpr std::size_t kSize = 1000003;
+
+  std::shared_ptr<HostAllocator> Allocator(const HostAllocatorOptions& options = {}) {
+    return std::make_shared<HostAllocator>(device_, options);
+  }
+  std::unique_ptr<Staging> Make(const StagingOptions& options = kFine,
+                                std::shared_ptr<HostAllocator> allocator = nullptr) {
+    if (allocator == nullptr) allocator = Allocator();
+    return std::make_unique<Staging>(StagingParts{.allocator = std::move(allocator), .copy = copy_},
+                                     options);
+  }
+  // What is in device memory, by the driver's own path.
+  std::vector<unsigned char> Contents(DeviceAddress address, std::size_t size) {
+    std::vector<unsigned char> bytes(size);
+    EXPECT_TRUE(
+        IsOk(inner_->EnqueueCopy(own_.get(), {.destination = hal::Location::Host(bytes.data()),
+                                              .source = hal::Location::On(inner_->id(), address),
+                                              .size = Bytes(size)})));
+    EXPECT_TRUE(IsOk(own_.Synchronize()));
+    return bytes;
+  }
+
+  std::shared_ptr<ParallelCopy> copy_ =
+      std::make_shared<ParallelCopy>(ParallelCopyOptions{.threads = 3, .inline_limit = 4_KiB});
+  hal::Stream own_ = Need(hal::Stream::Create(inner_));
+  hal::Stream stream_ = Need(hal::Stream::Create(inner_));
+  hal::PlainMemory memory_ = Need(hal::PlainMemory::Create(inner_, 4_MiB));
+};
+
+TEST_F(StagingTest, BytesArriveBothWaysWhateverTheSize) {
+  const auto staging = Make();
+  unsigned seed = 0;
+  for (const std::size_t size :
+       {0UL, 1UL, 8191UL, 8192UL, 16384UL, 16385UL, 131073UL, 524288UL, kSize}) {
+    const std::vector<unsigned char> source = Pattern(size, ++seed);
+    ASSERT_TRUE(
+        IsOk(staging->CopyToDevice(stream_.get(), memory_.address(), source.data(), Bytes(size))));
+    ASSERT_TRUE(IsOk(stream_.Synchronize()));
+    ASSERT_EQ(Contents(memory_.address(), size), source) << size;
+    std::vector<unsigned char> back(size + 1, 0xee);
+    ASSERT_TRUE(
+        IsOk(staging->CopyToHost(stream_.get(), back.data(), memory_.address(), Bytes(size))));
+    EXPECT_EQ(back.back(), 0xee);
+    back.pop_back();
+    ASSERT_EQ(back, source) << size;
+  }
+  EXPECT_EQ(staging->stats().direct, 2U * (1 + 8191));
+  EXPECT_GT(staging->stats().staged, kSize);
+}
+
+TEST_F(StagingTest, TheSourceMayBeReusedAtOnceAndTheStreamsOrderHolds) {
+  const auto staging = Make();
+  std::vector<unsigned char> source = Pattern(60000, 1);
+  const std::vector<unsigned char> expected = source;
+  // One chunk for each buffer: nothing to wait for.
+  ASSERT_TRUE(IsOk(controls().HoldStream(stream_.get())));
+  ASSERT_TRUE(IsOk(inner_->EnqueueFill(
+      stream_.get(), {.destination = memory_.address(), .value = 7, .width = 1, .count = 60000})));
+  StagingOptions options = kFine;
+  options.buffers = 4;
+  const auto wide = Make(options);
+  ASSERT_TRUE(IsOk(
+      wide->CopyToDevice(stream_.get(), memory_.address(), source.data(), Bytes(source.size()))));
+  std::fill(source.begin(), source.end(), 0);
+  ASSERT_TRUE(IsOk(controls().ReleaseStream(stream_.get())));
+  std::vector<unsigned char> back(source.size());
+  ASSERT_TRUE(
+      IsOk(wide->CopyToHost(stream_.get(), back.data(), memory_.address(), Bytes(back.size()))));
+  EXPECT_EQ(back, expected);
+}
+
+TEST_F(StagingTest, OneBufferIsEnough) {
+  StagingOptions options = kFine;
+  options.buffers = 1;
+  const auto staging = Make(options);
+  const std::vector<unsigned char> source = Pattern(kSize, 1);
+  std::vector<unsigned char> back(kSize);
+  ASSERT_TRUE(
+      IsOk(staging->CopyToDevice(stream_.get(), memory_.address(), source.data(), Bytes(kSize))));
+  ASSERT_TRUE(
+      IsOk(staging->CopyToHost(stream_.get(), back.data(), memory_.address(), Bytes(kSize))));
+  EXPECT_EQ(back, source);
+}
+
+// A14
+TEST_F(StagingTest, CallersAtTheSameTimeDoNotMixTheirBytes) {
+  const auto staging = Make();
+  std::vector<std::thread> callers;
+  for (unsigned caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&, caller] {
+      const hal::Stream stream = Need(hal::Stream::Create(inner_));
+      const hal::PlainMemory memory = Need(hal::PlainMemory::Create(inner_, 2_MiB));
+      for (unsigned turn = 0; turn < 8; ++turn) {
+        const std::size_t size = 100000 + caller * 50000 + turn * 1001;
+        const std::vector<unsigned char> source = Pattern(size, caller * 100 + turn);
+        std::vector<unsigned char> back(size);
+        ASSERT_TRUE(IsOk(
+            staging->CopyToDevice(stream.get(), memory.address(), source.data(), Bytes(size))));
+        ASSERT_TRUE(
+            IsOk(staging->CopyToHost(stream.get(), back.data(), memory.address(), Bytes(size))));
+        ASSERT_EQ(back, source);
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
+
+// A13
+TEST_F(StagingTest, ABufferWhoseEventFailedIsNotUsedAgainBeforeTheStreamIsThere) {
+  const auto driver = Need(sim::CreateSimDriver(
+      {.devices = 1, .memory = 1_GiB, .arena = 8_GiB, .seed = 3, .delay_us = 300}));
+  device_ = hal::Instrumented(Need(driver->Open(0)));
+  const hal::Stream stream = Need(hal::Stream::Create(device_));
+  const hal::PlainMemory memory = Need(hal::PlainMemory::Create(device_, 4_MiB));
+  {
+    const auto staging = Make();
+    const std::vector<unsigned char> source = Pattern(kSize, 5);
+    for (std::uint64_t nth = 1; nth <= 6; ++nth) {
+      device_->FailNth(Primitive::kRecordEvent, nth, Internal("injected"));
+      ASSERT_TRUE(
+          IsOk(staging->CopyToDevice(stream.get(), memory.address(), source.data(), Bytes(kSize))));
+      std::vector<unsigned char> back(kSize);
+      ASSERT_TRUE(
+          IsOk(staging->CopyToHost(stream.get(), back.data(), memory.address(), Bytes(kSize))));
+      ASSERT_EQ(back, source);
+      EXPECT_TRUE(device_->failed().has_value());
+      device_->ClearRules();
+    }
+  }
+}
+
+// A13
+TEST_F(StagingTest, ABufferThatNothingIsKnownAboutIsKeptAside) {
+  const auto allocator = Allocator();
+  auto staging = Make(kFine, allocator);
+  const std::vector<unsigned char> source = Pattern(30000, 5);
+  ASSERT_TRUE(IsOk(controls().HoldStream(stream_.get())));
+  // The copy looks at the stream once, and so does giving back each of the two buffers; then the
+  // stream cannot be synchronised either.
+  device_->FailNth(Primitive::kGetCaptureState, 2, Internal("injected"));
+  device_->FailNth(Primitive::kSynchronizeStream, 1, Internal("injected"));
+  ASSERT_TRUE(IsOk(staging->CopyToDevice(stream_.get(), memory_.address(), source.data(),
+                                         Bytes(source.size()))));
+  EXPECT_EQ(allocator->stats().memory.active_requests.current, 1);
+  EXPECT_GT(allocator->stats().pending_bytes, 0);
+  ASSERT_TRUE(IsOk(controls().ReleaseStream(stream_.get())));
+  ASSERT_TRUE(IsOk(stream_.Synchronize()));
+  EXPECT_EQ(Contents(memory_.address(), source.size()), source);
+  // The next copy gives it back.
+  ASSERT_TRUE(IsOk(staging->CopyToDevice(stream_.get(), memory_.address(), source.data(),
+                                         Bytes(source.size()))));
+  EXPECT_EQ(allocator->stats().memory.active_requests.current, 0);
+}
+
+TEST_F(StagingTest, WithoutPinnedMemoryTheDriverCopies) {
+  const auto staging = Make(kFine, Allocator({.limit = 4_KiB}));
+  const std::vector<unsigned char> source = Pattern(kSize, 1);
+  std::vector<unsigned char> back(kSize);
+  ASSERT_TRUE(
+      IsOk(staging->CopyToDevice(stream_.get(), memory_.address(), source.data(), Bytes(kSize))));
+  ASSERT_TRUE(
+      IsOk(staging->CopyToHost(stream_.get(), back.data(), memory_.address(), Bytes(kSize))));
+  EXPECT_EQ(back, source);
+  EXPECT_EQ(staging->stats().direct, 2 * kSize);
+  EXPECT_EQ(staging->stats().staged, 0U);
+}
+
+// A19
+TEST_F(StagingTest, ACaptureGetsNoBufferOfOurs) {
+  const auto allocator = Allocator();
+  const auto staging = Make(kFine, allocator);
+  std::vector<unsigned char> host = Pattern(kSize, 1);
+  hal::Capture capture = Need(hal::Capture::Begin(inner_, stream_.get()));
+  // What the driver says to a pageable copy in a capture is its own affair.
+  const hal::Copy same{.destination = hal::Location::On(inner_->id(), memory_.address()),
+                       .source = hal::Location::Host(host.data()),
+                       .size = Bytes(kSize)};
+  const Status own = inner_->EnqueueCopy(stream_.get(), same);
+  EXPECT_EQ(
+      staging->CopyToDevice(stream_.get(), memory_.address(), host.data(), Bytes(kSize)).code(),
+      own.code());
+  EXPECT_EQ(allocator->stats().memory.allocations.current, 0);
+  EXPECT_EQ(staging->CopyToHost(stream_.get(), host.data(), memory_.address(), Bytes(kSize)).code(),
+            StatusCode::kFailedPrecondition);
+  static_cast<void>(capture.End());
+}
+
+TEST_F(StagingTest, MemoryThatIsSeenAgainIsPinnedAndNeedsNoBuffer) {
+  const auto registrations = std::make_shared<RegistrationCache>(device_);
+  Staging staging({.allocator = Allocator(), .copy = copy_, .registrations = registrations}, kFine);
+  std::vector<unsigned char> source = Pattern(kSize, 1);
+  std::vector<unsigned char> back(kSize);
+  for (int turn = 0; turn < 3; ++turn) {
+    ASSERT_TRUE(
+        IsOk(staging.CopyToDevice(stream_.get(), memory_.address(), source.data(), Bytes(kSize))));
+    ASSERT_TRUE(
+        IsOk(staging.CopyToHost(stream_.get(), back.data(), memory_.address(), Bytes(kSize))));
+    ASSERT_EQ(back, source);
+    for (unsigned char& byte : source) ++byte;
+  }
+  EXPECT_EQ(staging.stats().pinned, 4 * kSize) << "from the second time on, both ways";
+  MemoryGone(source.data(), Bytes(kSize));
+  MemoryGone(back.data(), Bytes(kSize));
+  EXPECT_EQ(registrations->stats().ranges, 0U);
+}
+
+TEST_F(StagingTest, WaitingIsBounded) {
+  const auto allocator = Allocator();
+  const auto staging = Make(kFine, allocator);
+  std::vector<unsigned char> host = Pattern(kSize, 1);
+  ASSERT_TRUE(IsOk(controls().HoldStream(stream_.get())));
+  EXPECT_EQ(staging
+                ->CopyToDevice(stream_.get(), memory_.address(), host.data(), Bytes(kSize),
+                               Deadline::Now())
+                .code(),
+            StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(
+      staging
+          ->CopyToHost(stream_.get(), host.data(), memory_.address(), Bytes(kSize), Deadline::Now())
+          .code(),
+      StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(allocator->stats().memory.active_requests.current, 0);
+  EXPECT_GT(allocator->stats().pending_bytes, 0) << "the device may still use the buffers";
+  ASSERT_TRUE(IsOk(controls().ReleaseStream(stream_.get())));
+}
+
+TEST_F(StagingTest, EveryCallMayFailAndNothingLeaks) {
+  const std::vector<unsigned char> source = Pattern(200000, 1);
+  const auto scenario = [&]() -> Status {
+    const auto staging = Make();
+    const auto use = [&]() -> Status {
+      std::vector<unsigned char> back(source.size());
+      KEEL_TRY(staging->CopyToDevice(stream_.get(), memory_.address(), source.data(),
+                                     Bytes(source.size())));
+      KEEL_TRY(
+          staging->CopyToHost(stream_.get(), back.data(), memory_.address(), Bytes(source.size())));
+      EXPECT_TRUE(back == source);
+      return OkStatus();
+    };
+    Status status = use();
+    if (!status.ok()) {
+      EXPECT_TRUE(IsOk(use())) << "the same one, after " << status.ToString();
+    }
+    return status;
+  };
+  EXPECT_GT(SweepCalls(*device_, scenario,
+                       [this] {
+                         EXPECT_EQ(Live(), "");
+                         EXPECT_TRUE(device_->retries().empty());
+                       }),
+            30U);
+}
+
+// A12
+TEST_F(StagingTest, AfterALossEveryCopySaysSo) {
+  const auto allocator = Allocator();
+  const auto staging = Make(kFine, allocator);
+  std::vector<unsigned char> host = Pattern(kSize, 1);
+  ASSERT_TRUE(IsOk(controls().HoldStream(stream_.get())));
+  std::thread loser([&] {
+    while (allocator->stats().memory.active_requests.current == 0) std::this_thread::yield();
+    controls().Lose("a fault");
+  });
+  EXPECT_EQ(
+      staging->CopyToDevice(stream_.get(), memory_.address(), host.data(), Bytes(kSize)).code(),
+      StatusCode::kDeviceLost);
+  loser.join();
+  EXPECT_EQ(staging->CopyToHost(stream_.get(), host.data(), memory_.address(), Bytes(kSize)).code(),
+            StatusCode::kDeviceLost);
+  EXPECT_EQ(allocator->stats().memory.active_requests.current, 0);
+}
+
+// A9
+TEST_F(StagingTest, AForkedChildIsRefused) {
+  auto staging = Make();
+  const std::vector<unsigned char> source = Pattern(kSize, 1);
+  ASSERT_TRUE(
+      IsOk(staging->CopyToDevice(stream_.get(), memory_.address(), source.data(), Bytes(kSize))));
+  const int status = InForkedChild([&] {
+    EXPECT_EQ(
+        staging->CopyToDevice(stream_.get(), memory_.address(), source.data(), Bytes(kSize)).code(),
+        StatusCode::kFailedPrecondition);
+    staging.reset();
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(
+      IsOk(staging->CopyToDevice(stream_.get(), memory_.address(), source.data(), Bytes(kSize))));
+}
+
+}  // namespace
+}  // namespace keel::memory
