@@ -1,86 +1,12 @@
 #!/usr/bin/env python3
-"""Tests of bin/keel: help, version, output, messages and exit codes.
-
-KEEL_CLI is the path of the program. Everything runs on the simulated driver, whatever devices the
-machine has.
-"""
+"""Tests of bin/keel: help, version, output, messages and exit codes. See command_line.py."""
 
 import json
-import os
-import pty
 import re
 import subprocess
-import sys
 import unittest
 
-KEEL = os.environ.get("KEEL_CLI")
-ESCAPE = "\x1b"
-OURS = ("KEEL_DRIVER", "KEEL_SIM", "KEEL_LOG", "NO_COLOR", "TERM")
-
-
-def environment(**variables):
-    """The caller's, without what would change the result, plus `variables` (None: not set)."""
-    env = {key: value for key, value in os.environ.items() if key not in OURS}
-    env.update({"KEEL_DRIVER": "sim", "TERM": "xterm"})
-    env.update(variables)
-    return {key: value for key, value in env.items() if value is not None}
-
-
-def keel(*arguments, **variables):
-    return subprocess.run(
-        (KEEL, *arguments),
-        env=environment(**variables),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
-def keel_on_terminal(*arguments, **variables):
-    """(exit code, output) with standard output and error on a terminal."""
-    master, slave = pty.openpty()
-    try:
-        process = subprocess.Popen(
-            (KEEL, *arguments),
-            env=environment(**variables),
-            stdin=subprocess.DEVNULL,
-            stdout=slave,
-            stderr=slave,
-        )
-    finally:
-        os.close(slave)
-    output = b""
-    while True:
-        try:
-            piece = os.read(master, 65536)
-        except OSError:  # the other end was closed
-            piece = b""
-        if not piece:
-            break
-        output += piece
-    os.close(master)
-    return process.wait(timeout=120), output.decode()
-
-
-class CliTest(unittest.TestCase):
-    def assert_ok(self, run):
-        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        self.assertEqual(run.stderr, "")
-
-    def assert_fails(self, run, code, *mentions):
-        """Ended with `code` and one line on standard error that mentions all of these."""
-        self.assertEqual(run.returncode, code, (run.stdout or "") + run.stderr)
-        lines = run.stderr.splitlines()
-        self.assertEqual(len(lines), 1, run.stderr)
-        self.assertTrue(lines[0].startswith("keel"), lines[0])
-        for text in mentions:
-            self.assertIn(text, lines[0])
-
-    def json_of(self, *arguments, **variables):
-        run = keel(*arguments, **variables)
-        self.assert_ok(run)
-        return json.loads(run.stdout)
+from command_line import ESCAPE, KEEL, CliTest, environment, keel, keel_on_terminal
 
 
 class HelpTest(CliTest):
@@ -101,11 +27,18 @@ class HelpTest(CliTest):
     def test_demo(self):
         run = keel("demo", "--help")
         self.assert_ok(run)
-        for text in ("keel demo", "--help", "--driver NAME", "--device N", "--json"):
+        for text in ("keel demo", "--help", "--driver NAME", "--device [NAME:]N", "--json"):
+            self.assertIn(text, run.stdout)
+
+    def test_replay(self):
+        run = keel("replay", "--help")
+        self.assert_ok(run)
+        for text in ("FILE", "--conf CONF", "--driver NAME", "--device [NAME:]N", "--memory SIZE",
+                     "--lag TIME", "--recorded-device N", "--json", "docs/replay.md"):
             self.assertIn(text, run.stdout)
 
     def test_lines_fit(self):
-        for arguments in (("--help",), ("info", "--help"), ("demo", "--help")):
+        for arguments in (("--help",), ("info", "--help"), ("demo", "--help"), ("replay", "--help")):
             for line in keel(*arguments).stdout.splitlines():
                 self.assertLessEqual(len(line), 100, line)
 
@@ -315,6 +248,4 @@ class DemoTest(CliTest):
 
 
 if __name__ == "__main__":
-    if not KEEL:
-        sys.exit("cli_test.py: set KEEL_CLI to the path of the program")
     unittest.main()

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
+#include <string_view>
 #include <vector>
-
-#include "terminal.h"
 
 namespace keel::cli {
 namespace {
@@ -20,12 +20,27 @@ std::string DriverNames() {
   return names.empty() ? "none" : names;
 }
 
-std::string CheckOrdinal(const std::string& text) {
-  int value = -1;
+struct DeviceName {
+  std::string driver;  // empty: not named
+  int ordinal = 0;
+};
+
+std::optional<DeviceName> ParseDeviceName(std::string_view text) {
+  DeviceName name;
+  if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
+    name.driver = text.substr(0, colon);
+    if (name.driver.empty()) return std::nullopt;
+    text.remove_prefix(colon + 1);
+  }
   const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && rest == end && value >= 0) return {};
-  return fmt::format("must be a whole number from 0, not '{}'", text);
+  const auto [rest, error] = std::from_chars(text.data(), end, name.ordinal);
+  if (error != std::errc() || rest != end || name.ordinal < 0) return std::nullopt;
+  return name;
+}
+
+std::string CheckDeviceName(const std::string& text) {
+  if (ParseDeviceName(text).has_value()) return {};
+  return fmt::format("must be a whole number from 0, alone or as in 'sim:0', not '{}'", text);
 }
 
 }  // namespace
@@ -34,10 +49,13 @@ void AddDriverOption(CLI::App& app, std::string& driver, const std::string& what
   app.add_option("--driver", driver, what)->type_name("NAME");
 }
 
-void AddDeviceOption(CLI::App& app, int& device) {
-  app.add_option("--device", device, "The device's number, as 'keel info' lists it (default 0)")
-      ->type_name("N")
-      ->check(CLI::Validator(CheckOrdinal, "", "ordinal"));
+CLI::Option* AddDeviceOption(CLI::App& app, std::string& device) {
+  return app
+      .add_option("--device", device,
+                  "The device's number, as 'keel info' lists it (default 0); or with its\n"
+                  "driver, such as sim:0")
+      ->type_name("[NAME:]N")
+      ->check(CLI::Validator(CheckDeviceName, "", "device"));
 }
 
 Result<hal::Driver*> FindDriver(const std::string& name) {
@@ -60,35 +78,38 @@ Result<hal::Driver*> DefaultDriver() {
 }
 
 Result<std::shared_ptr<hal::Device>> OpenChosen(const Choice& choice) {
+  DeviceName name;
+  if (!choice.device.empty()) {
+    const std::optional<DeviceName> parsed = ParseDeviceName(choice.device);
+    if (!parsed.has_value()) return InvalidArgument("--device: " + CheckDeviceName(choice.device));
+    name = *parsed;
+  }
+  if (!choice.driver.empty() && !name.driver.empty() && choice.driver != name.driver) {
+    return InvalidArgument(fmt::format("--device {} is not a device of --driver {}; leave one out",
+                                       choice.device, choice.driver));
+  }
+  if (name.driver.empty()) name.driver = choice.driver;
   hal::Driver* driver = nullptr;
-  if (choice.driver.empty()) {
+  if (name.driver.empty()) {
     KEEL_ASSIGN(driver, DefaultDriver());
   } else {
-    KEEL_ASSIGN(driver, FindDriver(choice.driver));
+    KEEL_ASSIGN(driver, FindDriver(name.driver));
   }
   KEEL_ASSIGN(const std::vector<hal::DeviceInfo> devices, driver->Enumerate());
   if (devices.empty()) {
     return Unavailable(fmt::format("driver {} has no device here; 'keel info' shows what there is",
                                    driver->name()));
   }
-  const auto is_chosen = [&](const hal::DeviceInfo& info) { return info.ordinal == choice.device; };
+  const auto is_chosen = [&](const hal::DeviceInfo& info) { return info.ordinal == name.ordinal; };
   if (std::none_of(devices.begin(), devices.end(), is_chosen)) {
     std::string ordinals;
     for (const hal::DeviceInfo& info : devices) {
       ordinals += fmt::format("{}{}", ordinals.empty() ? "" : ", ", info.ordinal);
     }
     return NotFound(fmt::format("driver {} has no device {}; choose --device from: {}",
-                                driver->name(), choice.device, ordinals));
+                                driver->name(), name.ordinal, ordinals));
   }
-  return driver->Open(choice.device);
-}
-
-ExitCode ReportChoiceError(std::string_view command, const Status& status) {
-  const bool usage =
-      status.code() == StatusCode::kInvalidArgument || status.code() == StatusCode::kNotFound;
-  // A mistake in an argument needs no code to be understood; for a failure it is what one looks up.
-  PrintError(command, usage ? std::string(status.message()) : status.ToString());
-  return usage ? kUsage : kFailure;
+  return driver->Open(name.ordinal);
 }
 
 }  // namespace keel::cli

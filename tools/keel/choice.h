@@ -12,25 +12,24 @@
 
 namespace keel::cli {
 
-// --driver NAME and --device N.
+// --driver NAME and --device [NAME:]N.
 struct Choice {
   std::string driver;  // empty: the default
-  int device = 0;
+  std::string device;  // "1", or "sim:1"; empty: 0
+
+  bool made() const { return !driver.empty() || !device.empty(); }
 };
 
 void AddDriverOption(CLI::App& app, std::string& driver, const std::string& what);
-void AddDeviceOption(CLI::App& app, int& device);
+CLI::Option* AddDeviceOption(CLI::App& app, std::string& device);
 
 // kNotFound lists the drivers there are.
 Result<hal::Driver*> FindDriver(const std::string& name);
 // The registry's default; kInvalidArgument where there is none because of a mistake in the
 // configuration of a driver.
 Result<hal::Driver*> DefaultDriver();
-// kNotFound lists the drivers, or the devices, there are.
+// kNotFound lists the drivers, or the devices, there are; kInvalidArgument says that the two
+// options name different drivers.
 Result<std::shared_ptr<hal::Device>> OpenChosen(const Choice& choice);
-
-// Reports why a driver or device could not be chosen or opened. What an argument or an environment
-// variable got wrong is kUsage, anything else kFailure.
-ExitCode ReportChoiceError(std::string_view command, const Status& status);
 
 }  // namespace keel::cli

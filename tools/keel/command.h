@@ -6,6 +6,9 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string_view>
+
+#include "keel/base/status.h"
 
 namespace keel::cli {
 
@@ -20,7 +23,12 @@ struct Command {
   std::function<ExitCode()> run;  // after the arguments were parsed; reports its own errors
 };
 
+// Reports why something could not be done. What an argument or an environment variable got wrong
+// (kInvalidArgument, kNotFound) is kUsage, anything else kFailure.
+ExitCode ReportError(std::string_view command, const Status& status);
+
 Command AddInfo(CLI::App& parent);
 Command AddDemo(CLI::App& parent);
+Command AddReplay(CLI::App& parent);
 
 }  // namespace keel::cli

@@ -115,7 +115,7 @@ Json ToJson(const hal::DeviceInfo& device, const std::vector<StepReport>& report
 
 ExitCode Run(const Options& options) {
   auto opened = OpenChosen(options.choice);
-  if (!opened.ok()) return ReportChoiceError("demo", opened.status());
+  if (!opened.ok()) return ReportError("demo", opened.status());
   const std::shared_ptr<hal::InstrumentedDevice> device = hal::Instrumented(*std::move(opened));
   const hal::DeviceInfo& info = device->info();
   const Style style(stdout);

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <nlohmann/json.hpp>
-#include <string_view>
+#include <system_error>
 
 namespace keel::cli {
 
@@ -23,6 +25,35 @@ std::string FormatDuration(Seconds duration) {
     return fmt::format("{:.{}f} {}", value, &unit == &kUnits[3] ? 0 : decimals, unit.name);
   }
   return "0 ns";
+}
+
+Result<std::chrono::microseconds> ParseDuration(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    double microseconds;
+  };
+  constexpr Unit kUnits[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}};
+  constexpr double kMost = 3600e6;
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  if (error != std::errc() || !(value >= 0)) {
+    return InvalidArgument(fmt::format("must be a time such as 5ms, 500us or 0, not '{}'", text));
+  }
+  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  if (unit.empty()) {
+    if (value == 0) return std::chrono::microseconds(0);
+    return InvalidArgument(fmt::format("'{}' has no unit: write {}ms or {}us", text, text, text));
+  }
+  for (const Unit& known : kUnits) {
+    if (unit != known.name) continue;
+    const double microseconds = value * known.microseconds;
+    if (microseconds > kMost) {
+      return InvalidArgument(fmt::format("must be at most 3600s, not '{}'", text));
+    }
+    return std::chrono::microseconds(std::llround(microseconds));
+  }
+  return InvalidArgument(fmt::format("'{}' has an unknown unit: use s, ms or us", text));
 }
 
 std::string FormatCount(std::uint64_t count) {

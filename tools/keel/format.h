@@ -1,11 +1,13 @@
-// Numbers and durations as people read them, and a Status as programs do.
+// Numbers and durations as people read and write them, and a Status as programs do.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
+#include "keel/base/result.h"
 #include "keel/base/status.h"
 
 namespace keel::cli {
@@ -14,6 +16,9 @@ using Seconds = std::chrono::duration<double>;
 
 // Three digits and a unit: "850 ns", "12.3 us", "1.25 ms", "2.50 s".
 std::string FormatDuration(Seconds duration);
+// "5ms", "500us", "1.5s", and "0", the only one without a unit; up to an hour. kInvalidArgument
+// says what is wrong with the text.
+Result<std::chrono::microseconds> ParseDuration(std::string_view text);
 // "1,048,576".
 std::string FormatCount(std::uint64_t count);
 

@@ -272,7 +272,7 @@ ExitCode Run(const Options& options) {
   std::vector<hal::Driver*> drivers = hal::Registry::Global().drivers();
   if (!options.driver.empty()) {
     auto driver = FindDriver(options.driver);
-    if (!driver.ok()) return ReportChoiceError("info", driver.status());
+    if (!driver.ok()) return ReportError("info", driver.status());
     drivers = {*driver};
   }
   std::vector<DriverReport> reports;
@@ -281,7 +281,7 @@ ExitCode Run(const Options& options) {
     // A driver that is not there is something to show. One that was configured wrongly (KEEL_SIM)
     // is something to correct: whatever is shown instead would not be what was asked for.
     if (reports.back().status.code() == StatusCode::kInvalidArgument) {
-      return ReportChoiceError("info", reports.back().status);
+      return ReportError("info", reports.back().status);
     }
   }
   const DefaultReport chosen = ExamineDefault();
@@ -293,7 +293,7 @@ ExitCode Run(const Options& options) {
   }
   // With --driver, the default is a side remark.
   if (!chosen.status.ok() && options.driver.empty()) {
-    return ReportChoiceError("info", chosen.status);
+    return ReportError("info", chosen.status);
   }
   return kSuccess;
 }
