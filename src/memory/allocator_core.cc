@@ -232,8 +232,7 @@ void AllocatorCore::CountAllocated(HotCounters::Shard& shard, const Block& block
   const auto size = static_cast<std::int64_t>(block.size);
   const std::array<std::int64_t, kGaugeKinds> amounts = {
       1, size, static_cast<std::int64_t>(block.requested), 1, size};
-  shard.IncreaseEach(0, amounts);
-  shard.IncreaseEach(GaugesOf(kind), amounts);
+  shard.IncreaseEach(0, GaugesOf(kind), amounts);
 }
 
 void AllocatorCore::CountFreed(HotCounters::Shard& shard, const Block& block,
@@ -241,15 +240,13 @@ void AllocatorCore::CountFreed(HotCounters::Shard& shard, const Block& block,
   const auto size = static_cast<std::int64_t>(block.size);
   const std::array<std::int64_t, kActiveBlocks> amounts = {
       1, size, static_cast<std::int64_t>(block.requested)};
-  shard.DecreaseEach(0, amounts);
-  shard.DecreaseEach(GaugesOf(kind), amounts);
+  shard.DecreaseEach(0, GaugesOf(kind), amounts);
 }
 
 void AllocatorCore::CountInactive(HotCounters::Shard& shard, const Block& block,
                                   telemetry::Pool kind) {
   const std::array<std::int64_t, 2> amounts = {1, static_cast<std::int64_t>(block.size)};
-  shard.DecreaseEach(kActiveBlocks, amounts);
-  shard.DecreaseEach(GaugesOf(kind) + kActiveBlocks, amounts);
+  shard.DecreaseEach(kActiveBlocks, GaugesOf(kind) + kActiveBlocks, amounts);
 }
 
 void AllocatorCore::RecordAlways(telemetry::EventAction action, std::uint64_t address,
@@ -382,9 +379,7 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
     block = cache.Pop(arena, request.size);
     cache.lock.OwnerUnlock();
   }
-  if (block != nullptr) {
-    cache.shard->Count(kFrontHits);
-  } else {
+  if (block == nullptr) {
     cache.shard->Count(kFrontMisses);
     KEEL_ASSIGN(block, Obtain(arena, request));
     index_.Set(block->address, block);

@@ -32,7 +32,7 @@ enum Gauge : std::size_t {
   kActiveBytes,
   kGaugeKinds,
 };
-enum Counter : std::size_t { kFrontHits, kFrontMisses, kCounters };
+enum Counter : std::size_t { kFrontMisses, kCounters };
 using HotCounters = telemetry::ShardedCounters<3 * kGaugeKinds, kCounters>;
 
 class ThreadCache {

@@ -118,16 +118,21 @@ class alignas(64) ShardedCounters<kGauges, kCounters>::Shard {
     NoticeWindow();
     Remove(gauge, amount);
   }
-  // Several at once: gauge `first` by the first amount, the next one by the second, ...
+  // Several at once, in two places: gauges `a` and `b` by the first amount, the ones behind them by
+  // the second, ...
   template <std::size_t kAmounts>
-  void IncreaseEach(std::size_t first, const std::array<std::int64_t, kAmounts>& amounts) {
+  void IncreaseEach(std::size_t a, std::size_t b,
+                    const std::array<std::int64_t, kAmounts>& amounts) {
     NoticeWindow();
-    for (std::size_t i = 0; i < kAmounts; ++i) Add(first + i, amounts[i]);
+    for (std::size_t i = 0; i < kAmounts; ++i) Add(a + i, amounts[i]);
+    for (std::size_t i = 0; i < kAmounts; ++i) Add(b + i, amounts[i]);
   }
   template <std::size_t kAmounts>
-  void DecreaseEach(std::size_t first, const std::array<std::int64_t, kAmounts>& amounts) {
+  void DecreaseEach(std::size_t a, std::size_t b,
+                    const std::array<std::int64_t, kAmounts>& amounts) {
     NoticeWindow();
-    for (std::size_t i = 0; i < kAmounts; ++i) Remove(first + i, amounts[i]);
+    for (std::size_t i = 0; i < kAmounts; ++i) Remove(a + i, amounts[i]);
+    for (std::size_t i = 0; i < kAmounts; ++i) Remove(b + i, amounts[i]);
   }
   void Count(std::size_t counter, std::int64_t amount = 1) {
     std::atomic<std::int64_t>& count = counts_[counter];
