@@ -9,12 +9,12 @@
 
 namespace keel::memory {
 
-AddressIndex::AddressIndex() : regions_(std::make_unique<std::atomic<Slot*>[]>(kRegions)) {}
+AddressIndex::AddressIndex() : regions_(std::make_unique<std::atomic<Region*>[]>(kRegions)) {}
 
 AddressIndex::~AddressIndex() {
   for (std::uint64_t i = 0; i < kRegions; ++i) {
-    if (Slot* const slots = regions_[i].load(std::memory_order_relaxed); slots != nullptr) {
-      munmap(slots, kSlots * sizeof(Slot));
+    if (Region* const region = regions_[i].load(std::memory_order_relaxed); region != nullptr) {
+      munmap(region, sizeof(Region));
     }
   }
 }
@@ -29,10 +29,10 @@ Status AddressIndex::Cover(std::uint64_t address, std::uint64_t size) {
   for (std::uint64_t region = address >> kRegionBits; region <= last; ++region) {
     if (regions_[region].load(std::memory_order_relaxed) != nullptr) continue;
     // Zero pages until written: atomics of null pointers.
-    void* const slots = mmap(nullptr, kSlots * sizeof(Slot), PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (slots == MAP_FAILED) return SystemError("making the index of addresses", errno);
-    regions_[region].store(static_cast<Slot*>(slots), std::memory_order_release);
+    void* const made = mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (made == MAP_FAILED) return SystemError("making the index of addresses", errno);
+    regions_[region].store(static_cast<Region*>(made), std::memory_order_release);
   }
   return OkStatus();
 }

@@ -1,11 +1,14 @@
 // AddressIndex: the taken block that begins at an address. A table over the address space, as a
-// page table is one: 2^17 regions of 1 GiB, each with a slot for every 512 bytes, which costs
-// memory only where blocks begin.
+// page table is one: 2^17 regions of 1 GiB, each with three arrays of slots. A block is in the
+// coarsest one in which it cannot meet another: of blocks larger than 1 MiB at most one begins in
+// any MiB, of those larger than 64 KiB in any 64 KiB; the rest have a slot for every 512 bytes. So
+// ten thousand blocks lie close together, and the table costs memory only where blocks begin.
 //
-// Looking up takes no lock and two loads. A slot is written by whoever has the block; a program
+// Looking up takes no lock and a few loads. A slot is written by whoever has the block; a program
 // that hands an address to another thread orders the two, as it must for the memory itself.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -29,29 +32,72 @@ class AddressIndex {
 
   // Null: no block begins there, or the address is not covered.
   Block* Find(std::uint64_t address) const {
-    const std::uint64_t region = address >> kRegionBits;
-    if (region >= kRegions || address % kQuantum != 0) return nullptr;
-    const Slot* const slots = regions_[region].load(std::memory_order_acquire);
-    if (slots == nullptr) return nullptr;
-    return slots[SlotOf(address)].load(std::memory_order_acquire);
+    const std::uint64_t number = address >> kRegionBits;
+    if (number >= kRegions || address % kQuantum != 0) return nullptr;
+    const Region* const region = regions_[number].load(std::memory_order_acquire);
+    if (region == nullptr) return nullptr;
+    const std::uint64_t offset = address & (kRegionBytes - 1);
+    const std::uint64_t coarse = region->coarse[offset >> kCoarseBits].load(kAcquire);
+    if (Matches<kCoarseBits>(coarse, address)) return BlockOf(coarse);
+    const std::uint64_t middle = region->middle[offset >> kMiddleBits].load(kAcquire);
+    if (Matches<kMiddleBits>(middle, address)) return BlockOf(middle);
+    const std::uint64_t fine = region->fine[offset >> kFineBits].load(kAcquire);
+    if (fine != 0) return BlockOf(fine);
+    return nullptr;
   }
-  // The address must be covered.
-  void Set(std::uint64_t address, Block* block) {
-    Slot* const slots = regions_[address >> kRegionBits].load(std::memory_order_relaxed);
-    slots[SlotOf(address)].store(block, std::memory_order_release);
+  // The block begins here now, or does no longer. Its address must be covered, and its size the
+  // same in both calls.
+  void Add(Block* block) {
+    SlotOf(*block).store(reinterpret_cast<std::uint64_t>(block) | TagOf(block->address),
+                         std::memory_order_release);
   }
+  void Remove(const Block& block) { SlotOf(block).store(0, std::memory_order_release); }
 
  private:
-  using Slot = std::atomic<Block*>;
+  // A block's address, and in its upper 16 bits where in the slot's part of the address space it
+  // begins. A reader that meets another block there must not look into it: its owner may be just
+  // about to free it.
+  using Slot = std::atomic<std::uint64_t>;
+  static constexpr auto kAcquire = std::memory_order_acquire;
+  static constexpr int kTagShift = 48;
+  // Of the largest part, a MiB: 11 bits.
+  static std::uint64_t TagOf(std::uint64_t address) {
+    return (address >> kFineBits & ((1 << (kCoarseBits - kFineBits)) - 1)) << kTagShift;
+  }
+  template <int kBits>
+  static bool Matches(std::uint64_t slot, std::uint64_t address) {
+    constexpr std::uint64_t kMask = (std::uint64_t{1} << (kBits - kFineBits)) - 1;
+    return slot != 0 && ((slot ^ TagOf(address)) >> kTagShift & kMask) == 0;
+  }
+  static Block* BlockOf(std::uint64_t slot) {
+    return reinterpret_cast<Block*>(slot & ((std::uint64_t{1} << kTagShift) - 1));
+  }
+
   static constexpr int kRegionBits = 30;
+  static constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << kRegionBits;
   static constexpr std::uint64_t kRegions = std::uint64_t{1} << (47 - kRegionBits);
-  static constexpr std::uint64_t kSlots = (std::uint64_t{1} << kRegionBits) / kQuantum;
-  static std::uint64_t SlotOf(std::uint64_t address) {
-    return (address & ((std::uint64_t{1} << kRegionBits) - 1)) / kQuantum;
+  static constexpr int kCoarseBits = 20;
+  static constexpr int kMiddleBits = 16;
+  static constexpr int kFineBits = 9;
+  static_assert(kQuantum == std::uint64_t{1} << kFineBits);
+  template <int kBits>
+  using Slots = std::array<Slot, (kRegionBytes >> kBits)>;
+  struct Region {
+    Slots<kCoarseBits> coarse;
+    Slots<kMiddleBits> middle;
+    Slots<kFineBits> fine;
+  };
+
+  Slot& SlotOf(const Block& block) const {
+    Region& region = *regions_[block.address >> kRegionBits].load(std::memory_order_relaxed);
+    const std::uint64_t offset = block.address & (kRegionBytes - 1);
+    if (block.size > std::uint64_t{1} << kCoarseBits) return region.coarse[offset >> kCoarseBits];
+    if (block.size > std::uint64_t{1} << kMiddleBits) return region.middle[offset >> kMiddleBits];
+    return region.fine[offset >> kFineBits];
   }
 
   Mutex mutex_;
-  std::unique_ptr<std::atomic<Slot*>[]> regions_;
+  std::unique_ptr<std::atomic<Region*>[]> regions_;
 };
 
 }  // namespace keel::memory

@@ -66,11 +66,17 @@ constexpr std::size_t GaugesOf(telemetry::Pool kind) {
   return (kind == telemetry::Pool::kSmall ? 1 : 2) * kGaugeKinds;
 }
 
+std::array<std::int64_t, 2> PendingAmounts(const Block& block) {
+  return {1, static_cast<std::int64_t>(block.size)};
+}
+
 constexpr std::array<std::int64_t, 3 * kGaugeKinds> FoldAfter() {
   std::array<std::int64_t, 3 * kGaugeKinds> after{};
   for (std::size_t i = 0; i < after.size(); ++i) {
     const std::size_t gauge = i % kGaugeKinds;
-    after[i] = gauge == kBlocks || gauge == kActiveBlocks ? 65'536 : std::int64_t{256} << 20;
+    after[i] = gauge == kBlocks || gauge == kActiveBlocks || gauge == kPendingBlocks
+                   ? 65'536
+                   : std::int64_t{256} << 20;
   }
   return after;
 }
@@ -219,7 +225,7 @@ void AllocatorCore::GiveBack(const ThreadCache::Batch& batch) {
   const MutexLock lock(batch.arena->mutex);
   for (Block* block = batch.first; block != nullptr;) {
     Block* const next = block->next;
-    index_.Set(block->address, nullptr);
+    index_.Remove(*block);
     batch.arena->blocks.Free(block, epoch);
     block = next;
   }
@@ -230,7 +236,7 @@ void AllocatorCore::GiveBack(const ThreadCache::Batch& batch) {
 void AllocatorCore::CountAllocated(HotCounters::Shard& shard, const Block& block,
                                    telemetry::Pool kind) {
   const auto size = static_cast<std::int64_t>(block.size);
-  const std::array<std::int64_t, kGaugeKinds> amounts = {
+  const std::array<std::int64_t, kPendingBlocks> amounts = {
       1, size, static_cast<std::int64_t>(block.requested), 1, size};
   shard.IncreaseEach(0, GaugesOf(kind), amounts);
 }
@@ -382,7 +388,7 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
   if (block == nullptr) {
     cache.shard->Count(kFrontMisses);
     KEEL_ASSIGN(block, Obtain(arena, request));
-    index_.Set(block->address, block);
+    index_.Add(block);
   }
   block->mark = kLive;
   block->requested = size.count();
@@ -511,11 +517,8 @@ Status AllocatorCore::FreeSlow(ThreadCache& cache, Block* block, Arena& arena) {
   CountFreed(*cache.shard, *block, arena.kind);
   if (uses != nullptr) {
     block->mark = kPending;
-    {
-      const MutexLock lock(stats_mutex_);
-      slow_.pending_frees.Increase(1);
-      slow_.pending_free_bytes.Increase(static_cast<std::int64_t>(block->size));
-    }
+    cache.shard->IncreaseEach(kPendingBlocks, GaugesOf(arena.kind) + kPendingBlocks,
+                              PendingAmounts(*block));
     pending_.Add(block, uses->clocks);
     FreeCollected(pending_.Collect(PendingFrees::Effort::kGlance));
     return OkStatus();
@@ -527,7 +530,7 @@ Status AllocatorCore::FreeSlow(ThreadCache& cache, Block* block, Arena& arena) {
   const std::uint64_t epoch = arena.clock.now();
   {
     const MutexLock lock(arena.mutex);
-    index_.Set(address, nullptr);
+    index_.Remove(*block);
     arena.blocks.Free(block, epoch);
   }
   if (passthrough_ != nullptr) return PassBack(arena, address, epoch);
@@ -549,20 +552,16 @@ bool AllocatorCore::FreeCollected(const std::vector<Block*>& blocks) {
   HotCounters::Shard& shard = *Local().shard;
   for (Block* const block : blocks) {
     Arena& arena = Arena::Of(*block);
-    const auto size = static_cast<std::int64_t>(block->size);
     CountInactive(shard, *block, arena.kind);
-    {
-      const MutexLock lock(stats_mutex_);
-      slow_.pending_frees.Decrease(1);
-      slow_.pending_free_bytes.Decrease(size);
-    }
+    shard.DecreaseEach(kPendingBlocks, GaugesOf(arena.kind) + kPendingBlocks,
+                       PendingAmounts(*block));
     const std::uint64_t address = block->address;
     Record(telemetry::EventAction::kFreeCompleted, address, block->requested, arena.clock.stream(),
            telemetry::TagId{block->tag});
     const std::uint64_t epoch = arena.clock.now();
     {
       const MutexLock lock(arena.mutex);
-      index_.Set(address, nullptr);
+      index_.Remove(*block);
       arena.blocks.Free(block, epoch);
     }
     if (passthrough_ != nullptr) {
@@ -583,7 +582,11 @@ Status AllocatorCore::RecordUse(DeviceAddress address, hal::StreamHandle stream)
   }
   Arena& arena = Arena::Of(*block);
   if (stream == arena.clock.stream()) return OkStatus();  // ordered anyway
-  StreamClock& clock = arenas_.Clock(stream);
+  ThreadCache& cache = Local();
+  if (cache.last_used == nullptr || cache.last_used->stream() != stream) {
+    cache.last_used = &arenas_.Clock(stream);
+  }
+  StreamClock& clock = *cache.last_used;
   const MutexLock lock(arena.mutex);
   if (block->attachment == nullptr) block->attachment = new Uses;
   std::vector<StreamClock*>& clocks = static_cast<Uses*>(block->attachment)->clocks;

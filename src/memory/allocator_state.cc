@@ -183,6 +183,8 @@ telemetry::MemoryStats AllocatorCore::Stats() {
   take(stats.requested_bytes, kRequestedBytes);
   take(stats.active, kActiveBlocks);
   take(stats.active_bytes, kActiveBytes);
+  stats.pending_frees = hot.gauges[kPendingBlocks];
+  stats.pending_free_bytes = hot.gauges[kPendingBytes];
   stats.front_cache_misses = hot.counters[kFrontMisses];
   stats.front_cache_hits = stats.allocation.all.allocated - stats.front_cache_misses;
   stats.max_split_size = config.max_split_size == kUnlimited

@@ -25,8 +25,8 @@ Arena& ArenaSet::Find(hal::StreamHandle stream, telemetry::Pool kind, PoolId poo
   StreamClock& clock = ClockLocked(stream);
   Arena*& arena = by_key_[{stream, kind, pool}];
   if (arena == nullptr) {
-    arenas_.push_back(std::make_unique<Arena>(static_cast<std::uint32_t>(arenas_.size()),
-                                              clock, kind, pool));
+    arenas_.push_back(
+        std::make_unique<Arena>(static_cast<std::uint32_t>(arenas_.size()), clock, kind, pool));
     arena = arenas_.back().get();
     if (kind == telemetry::Pool::kLarge) arena->slack = large_slack_;
   }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kChunk = 256;
 // How many blocks of a bin are looked at for the one that fits best.
-constexpr int kLook = 8;
+constexpr int kLook = 4;
 
 }  // namespace
 

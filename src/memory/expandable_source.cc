@@ -16,8 +16,8 @@ std::uint64_t UpTo(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// See the header: how much of the time may go into moving, and what part of an arena it gets at once
-// when that is exceeded.
+// See the header: how much of the time may go into moving, and what part of an arena it gets at
+// once when that is exceeded.
 constexpr double kMovesShare = 0.05;
 constexpr double kMovesAtOnceNs = 50e6;  // a program that has just begun may move so much
 constexpr std::uint64_t kSpareParts = 16;
@@ -161,7 +161,7 @@ Result<ExpandableSource::Place> ExpandableSource::FindPlace(Arena& arena, std::u
 Status ExpandableSource::AddRange(Arena& arena, std::uint64_t size) {
   // Addresses are many but not without end, and every stream has two arenas.
   const std::uint64_t memory = device_->info().memory.count();
-  const std::uint64_t wish = options_.reserve != 0 ? options_.reserve
+  const std::uint64_t wish = options_.reserve != 0                   ? options_.reserve
                              : arena.kind == telemetry::Pool::kSmall ? memory / 8
                                                                      : memory;
   std::uint64_t reserve = std::max(UpTo(wish, granule_), size);

@@ -49,10 +49,10 @@ struct ExpandableOptions {
   std::uint64_t handle_size = 16 << 20;       // the largest, for large requests
   std::uint64_t small_handle_size = 2 << 20;  // for small ones
   double upkeep = 0.02;                       // part of the time that may go into finer handles
-  std::uint64_t reserve = 0;                  // addresses per range; 0: as much as the device has, an
-                                              // eighth of it for small requests
-  std::uint32_t max_ghosts = 16'384;          // in all
-  std::vector<hal::AccessGrant> grants;       // the owner and its peers
+  std::uint64_t reserve = 0;             // addresses per range; 0: as much as the device has, an
+                                         // eighth of it for small requests
+  std::uint32_t max_ghosts = 16'384;     // in all
+  std::vector<hal::AccessGrant> grants;  // the owner and its peers
   hal::MemoryOptions memory{};
   std::function<std::int64_t()> now_ns;  // a clock; empty: the steady one
 };

@@ -60,8 +60,8 @@ class HostSegments {
   Block* Find(const void* pointer) const {
     return index_.Find(reinterpret_cast<std::uint64_t>(pointer));
   }
-  void Show(Block* block) { index_.Set(block->address, block); }
-  void Hide(const Block* block) { index_.Set(block->address, nullptr); }
+  void Show(Block* block) { index_.Add(block); }
+  void Hide(const Block* block) { index_.Remove(*block); }
   // The shown block of a byte; null if there is none. Walks the blocks of a segment.
   Block* FindInside(const void* pointer) const;
 

@@ -30,6 +30,8 @@ enum Gauge : std::size_t {
   kRequestedBytes,
   kActiveBlocks,  // and those that are freed but still used
   kActiveBytes,
+  kPendingBlocks,  // of those, the freed ones
+  kPendingBytes,
   kGaugeKinds,
 };
 enum Counter : std::size_t { kFrontMisses, kCounters };
@@ -89,6 +91,8 @@ class ThreadCache {
     std::atomic<Arena*> arena{nullptr};
   };
   std::array<Route, 2> last{};
+  // The clock that it recorded a use for last.
+  StreamClock* last_used = nullptr;
   void ForgetRoutes() {
     for (Route& route : last) route.arena.store(nullptr, std::memory_order_relaxed);
   }
