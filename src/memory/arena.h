@@ -27,7 +27,7 @@ struct Arena {
     blocks.set_owner(this);
   }
 
-  static Arena& Of(const Block& block) { return *static_cast<Arena*>(block.pool->owner()); }
+  static Arena& Of(const Block& block) { return *static_cast<Arena*>(block.pool()->owner()); }
 
   const std::uint32_t index;  // among the allocator's, from 0
   StreamClock& clock;

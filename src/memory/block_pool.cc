@@ -10,7 +10,6 @@
 namespace keel::memory {
 namespace {
 
-constexpr std::size_t kChunk = 256;
 // How many blocks of a bin are looked at for the one that fits best.
 constexpr int kLook = 4;
 
@@ -28,15 +27,17 @@ std::size_t BlockPool::BinOf(std::uint64_t size) {
 
 Block* BlockPool::NewBlock(std::uint64_t address, std::uint64_t size, Block::State state) {
   if (spare_ == nullptr) {
-    chunks_.push_back(std::make_unique<Block[]>(kChunk));
-    for (std::size_t i = kChunk; i-- > 0;) Recycle(&chunks_.back()[i]);
+    Chunk& chunk = *chunks_.emplace_back(std::make_unique<Chunk>());
+    chunk.pool = this;
+    for (auto block = chunk.blocks.rbegin(); block != chunk.blocks.rend(); ++block) {
+      Recycle(&*block);
+    }
   }
   Block* const block = spare_;
   spare_ = block->next;
   *block = {};
   block->address = address;
   block->size = size;
-  block->pool = this;
   block->state = state;
   return block;
 }
@@ -322,7 +323,7 @@ std::string BlockPool::Check() const {
         return fmt::format("blocks do not tile the span at {:#x}: {:#x} instead of {:#x}", begin,
                            block->address, at);
       }
-      if (block->before != before || block->pool != this) {
+      if (block->before != before || block->pool() != this) {
         return fmt::format("the block at {:#x} is linked wrongly", at);
       }
       if (block->free()) {

@@ -37,29 +37,35 @@ constexpr std::uint64_t RoundToQuantum(std::uint64_t size) {
   return (size + kQuantum - 1) & ~(kQuantum - 1);
 }
 
-struct Block {
+// One line of the cache: merging looks at the neighbours, and searching at the free blocks of a
+// bin.
+struct alignas(64) Block {
   enum class State : std::uint8_t { kFree, kTaken, kBorder };
 
   std::uint64_t address = 0;
   std::uint64_t size = 0;
   Block* before = nullptr;  // neighbours by address, of the same span
   Block* after = nullptr;
-  // Free: the neighbours in its bin. Taken: the owner's own.
-  Block* next = nullptr;
-  Block* previous = nullptr;
-  BlockPool* pool = nullptr;
-  // Of the owner: when it was last freed, in the owner's measure. Merging keeps the later one.
-  std::uint64_t epoch = 0;
-  std::uint64_t requested = 0;  // of the owner, while taken
-  void* attachment = nullptr;   // of the owner, while taken
-  std::uint32_t tag = 0;        // of the owner, while taken
-  std::uint16_t bin = 0;        // of the pool, while free
+  Block* next = nullptr;  // free: in its bin; taken: the owner's own
+  union {
+    Block* previous = nullptr;  // free: in its bin
+    void* attachment;           // taken: the owner's own, null when handed out
+  };
+  union {
+    // Free: when it was freed, in the owner's measure. Merging keeps the later one.
+    std::uint64_t epoch = 0;
+    std::uint64_t requested;  // taken: the owner's own; as `epoch` was when handed out
+  };
+  std::uint32_t tag = 0;  // of the owner, while taken
+  std::uint16_t bin = 0;  // of the pool, while free
   State state = State::kFree;
   std::uint8_t mark = 0;  // of the owner, while taken; 0 when handed out
 
   std::uint64_t end() const { return address + size; }
   bool free() const { return state == State::kFree; }
+  BlockPool* pool() const;  // where it is from
 };
+static_assert(sizeof(Block) == 64);
 
 class BlockPool {
  public:
@@ -125,6 +131,13 @@ class BlockPool {
   std::string Check() const;
 
  private:
+  friend struct Block;
+  // Blocks are made in chunks that lie at multiples of their size and say whose they are.
+  static constexpr std::size_t kChunkBytes = 16 << 10;
+  struct alignas(kChunkBytes) Chunk {
+    BlockPool* pool = nullptr;
+    std::array<Block, kChunkBytes / sizeof(Block) - 1> blocks;
+  };
   static constexpr std::size_t kLinearBins = 64;
   static constexpr std::size_t kBins = 64 * 35;
   static constexpr std::size_t kWords = kBins / 64;
@@ -149,8 +162,14 @@ class BlockPool {
   std::size_t taken_ = 0;
   std::size_t free_ = 0;
   std::map<std::uint64_t, Span> spans_;  // by begin
-  std::vector<std::unique_ptr<Block[]>> chunks_;
+  std::vector<std::unique_ptr<Chunk>> chunks_;
   Block* spare_ = nullptr;
 };
+
+inline BlockPool* Block::pool() const {
+  static_assert(sizeof(BlockPool::Chunk) == BlockPool::kChunkBytes);
+  const auto at = reinterpret_cast<std::uintptr_t>(this);
+  return reinterpret_cast<const BlockPool::Chunk*>(at & ~(BlockPool::kChunkBytes - 1))->pool;
+}
 
 }  // namespace keel::memory

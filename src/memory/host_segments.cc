@@ -17,7 +17,7 @@ Result<Block*> HostSegments::Add(hal::HostMemory memory, Kind kind) {
 
 hal::HostMemory HostSegments::Remove(Block* whole) {
   const auto found = memory_.find(whole->address);
-  whole->pool->Remove(whole, whole->address, whole->size);
+  whole->pool()->Remove(whole, whole->address, whole->size);
   hal::HostMemory memory = std::move(found->second);
   memory_.erase(found);
   return memory;

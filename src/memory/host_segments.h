@@ -47,10 +47,10 @@ class HostSegments {
   Block* TakeAny(std::uint64_t size, std::uint64_t alignment);
   // From the start of one free block.
   static Block* TakeFrom(Block* free, std::uint64_t size) {
-    return free->pool->Take(free, free->address, size);
+    return free->pool()->Take(free, free->address, size);
   }
   // Returns the free block that it is now in.
-  static Block* Give(Block* block) { return block->pool->Free(block); }
+  static Block* Give(Block* block) { return block->pool()->Free(block); }
 
   // The free blocks that are a whole segment, in no order.
   std::vector<Block*> WholeBlocks() const;

@@ -22,7 +22,7 @@ void PendingFrees::MarkLocked(StreamClock& clock, Queue& queue) {
 
 void PendingFrees::Add(Block* block, std::span<StreamClock* const> streams) {
   const MutexLock lock(mutex_);
-  block->epoch = streams.size();
+  if (streams.size() > 1) several_[block] = streams.size();
   count_.fetch_add(1, std::memory_order_relaxed);
   for (StreamClock* const clock : streams) {
     Queue& queue = queues_[clock];
@@ -40,7 +40,10 @@ void PendingFrees::PopLocked(StreamClock& clock, Queue& queue, std::vector<Block
   while (!queue.waiting.empty() && queue.waiting.front().epoch <= *passed) {
     Block* const block = queue.waiting.front().block;
     queue.waiting.pop_front();
-    if (--block->epoch != 0) continue;
+    if (const auto several = several_.find(block); several != several_.end()) {
+      if (--several->second != 0) continue;
+      several_.erase(several);
+    }
     count_.fetch_sub(1, std::memory_order_relaxed);
     done.push_back(block);
   }

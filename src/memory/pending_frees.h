@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "keel/base/deadline.h"
@@ -37,8 +38,6 @@ class PendingFrees {
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
  private:
-  // While a block is here, its owner's fields are used as: epoch, the number of streams that it
-  // still waits for.
   struct Waiting {
     Block* block = nullptr;
     std::uint64_t epoch = 0;  // on the clock
@@ -55,6 +54,8 @@ class PendingFrees {
   Mutex mutex_;
   std::uint32_t glances_ KEEL_GUARDED_BY(mutex_) = 0;
   std::map<StreamClock*, Queue> queues_ KEEL_GUARDED_BY(mutex_);
+  // How many streams a block still waits for, where it was more than one.
+  std::unordered_map<const Block*, std::size_t> several_ KEEL_GUARDED_BY(mutex_);
 };
 
 }  // namespace keel::memory
