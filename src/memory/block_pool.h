@@ -18,6 +18,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -37,6 +38,24 @@ constexpr std::uint64_t RoundToQuantum(std::uint64_t size) {
   return (size + kQuantum - 1) & ~(kQuantum - 1);
 }
 
+// A value that one thread writes while others may look at it, for what they count and show.
+template <class T>
+class Relaxed {
+ public:
+  Relaxed(T value = {}) : value_(value) {}  // NOLINT: it stands for its value
+  Relaxed(const Relaxed& other) : value_(T(other)) {}
+  Relaxed& operator=(const Relaxed& other) { return *this = T(other); }
+  Relaxed& operator=(T value) {
+    value_.store(value, std::memory_order_relaxed);
+    return *this;
+  }
+  T get() const { return value_.load(std::memory_order_relaxed); }
+  operator T() const { return get(); }  // NOLINT: as above
+
+ private:
+  std::atomic<T> value_;
+};
+
 struct Block {
   enum class State : std::uint8_t { kFree, kTaken, kBorder };
 
@@ -50,12 +69,12 @@ struct Block {
   BlockPool* pool = nullptr;
   // Of the owner: when it was last freed, in the owner's measure. Merging keeps the later one.
   std::uint64_t epoch = 0;
-  std::uint64_t requested = 0;  // of the owner, while taken
+  Relaxed<std::uint64_t> requested;  // of the owner, while taken
   void* attachment = nullptr;   // of the owner, while taken
-  std::uint32_t tag = 0;        // of the owner, while taken
+  Relaxed<std::uint32_t> tag;   // of the owner, while taken
   std::uint16_t bin = 0;        // of the pool, while free
   State state = State::kFree;
-  std::uint8_t mark = 0;  // of the owner, while taken; 0 when handed out
+  Relaxed<std::uint8_t> mark;  // of the owner, while taken; 0 when handed out
 
   std::uint64_t end() const { return address + size; }
   bool free() const { return state == State::kFree; }

@@ -555,21 +555,6 @@ Status ExpandableSource::Trim(std::uint64_t target) {
   return status;
 }
 
-std::vector<SegmentInfo> ExpandableSource::Segments() {
-  const MutexLock lock(mutex_);
-  std::vector<SegmentInfo> segments;
-  for (const auto& [address, extent] : extents_) {
-    if (!extent.present) continue;
-    if (!segments.empty() && segments.back().arena == extent.arena &&
-        segments.back().address + segments.back().size == address) {
-      segments.back().size += extent.handle->size;
-    } else {
-      segments.push_back({extent.arena, address, extent.handle->size, true});
-    }
-  }
-  return segments;
-}
-
 Status ExpandableSource::Pin(std::uint64_t address, std::uint64_t size) {
   const MutexLock lock(mutex_);
   if (size == 0 || !Missing(address, address + size).empty()) {

@@ -115,13 +115,4 @@ Status PlainSource::Release(std::uint64_t address) {
   return Close(segment);
 }
 
-std::vector<SegmentInfo> PlainSource::Segments() {
-  const MutexLock lock(mutex_);
-  std::vector<SegmentInfo> segments;
-  for (const auto& [address, segment] : segments_) {
-    segments.push_back({segment.arena, address, segment.memory.size().count(), false});
-  }
-  return segments;
-}
-
 }  // namespace keel::memory
