@@ -81,7 +81,6 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   struct PoolState {
     std::function<bool(hal::StreamHandle)> filter;
     bool open = false;  // between Begin and End
-    bool released = false;
   };
   struct Request {
     std::uint64_t size = 0;  // rounded

@@ -82,7 +82,7 @@ PoolId AllocatorCore::CreatePool() {
 Status AllocatorCore::BeginPool(PoolId pool, std::function<bool(hal::StreamHandle)> filter) {
   const MutexLock lock(pools_mutex_);
   const auto found = pools_.find(pool);
-  if (found == pools_.end() || found->second.released) {
+  if (found == pools_.end()) {
     return InvalidArgument(fmt::format("there is no pool {}, or it was released", pool));
   }
   if (found->second.open) return FailedPrecondition(fmt::format("pool {} is open already", pool));
@@ -107,14 +107,17 @@ Status AllocatorCore::ReleasePool(PoolId pool) {
   {
     const MutexLock lock(pools_mutex_);
     const auto found = pools_.find(pool);
-    if (found == pools_.end() || found->second.released) {
+    if (found == pools_.end()) {
       return InvalidArgument(fmt::format("there is no pool {}, or it was released", pool));
     }
     if (found->second.open) return FailedPrecondition(fmt::format("pool {} is open", pool));
-    found->second.released = true;
+    pools_.erase(found);
   }
   for (Arena* const arena : arenas_.List()) {
-    if (arena->pool == pool) arena->open = true;
+    if (arena->pool != pool) continue;
+    // So that others can have the memory soon; who finds no mark makes one.
+    static_cast<void>(arena->clock.Mark(arena->clock.now()).ok());
+    arena->open = true;
   }
   return OkStatus();
 }
