@@ -28,6 +28,9 @@ struct LocalEntry {
 };
 __attribute__((tls_model("initial-exec"))) thread_local std::array<LocalEntry, 2> local_entries;
 
+// Plain data as well: objects of the thread, and static ones, may free after `ending` is gone.
+thread_local bool has_ended = false;
+
 // Gives back what the thread keeps when it ends, as far as the allocators still live.
 class Ending {
  public:
@@ -37,6 +40,7 @@ class Ending {
     ThreadCache* cache = nullptr;
   };
   ~Ending() {
+    has_ended = true;
     local_entries = {};
     for (const Entry& entry : entries) {
       if (const std::shared_ptr<AllocatorCore> core = entry.core.lock()) core->Retire(entry.cache);
@@ -160,6 +164,11 @@ AllocatorCore::~AllocatorCore() {
   }
 }
 
+Status AllocatorCore::Here() const {
+  if (ForkGeneration() == fork_generation_) return OkStatus();
+  return FailedPrecondition("device memory cannot be used in a forked child");
+}
+
 // --- The caches of threads --------------------------------------------------------------------
 
 ThreadCache& AllocatorCore::Local() {
@@ -171,15 +180,23 @@ ThreadCache& AllocatorCore::Local() {
 
 ThreadCache& AllocatorCore::MakeLocal() {
   ThreadCache* cache = nullptr;
-  for (const Ending::Entry& entry : ending.entries) {
-    if (entry.id == id_) cache = entry.cache;
+  if (!has_ended) {
+    for (const Ending::Entry& entry : ending.entries) {
+      if (entry.id == id_) cache = entry.cache;
+    }
   }
   if (cache == nullptr) {
-    std::erase_if(ending.entries, [](const Ending::Entry& entry) { return entry.core.expired(); });
-    const MutexLock lock(caches_mutex_);
-    caches_.push_back(std::make_unique<ThreadCache>(counters_.AddShard()));
-    cache = caches_.back().get();
-    ending.entries.push_back({id_, weak_from_this(), cache});
+    {
+      const MutexLock lock(caches_mutex_);
+      caches_.push_back(std::make_unique<ThreadCache>(counters_.AddShard()));
+      cache = caches_.back().get();
+    }
+    // What a thread keeps after its end stays in the registry, where memory that is short is found.
+    if (!has_ended) {
+      std::erase_if(ending.entries,
+                    [](const Ending::Entry& entry) { return entry.core.expired(); });
+      ending.entries.push_back({id_, weak_from_this(), cache});
+    }
   }
   local_entries[1] = local_entries[0];
   local_entries[0] = {id_, cache};
@@ -187,6 +204,8 @@ ThreadCache& AllocatorCore::MakeLocal() {
 }
 
 void AllocatorCore::Retire(ThreadCache* cache) {
+  // In a child the lock may be held by a thread that is not there.
+  if (!Here().ok()) return;
   std::vector<ThreadCache::Batch> batches;
   const MutexLock lock(caches_mutex_);
   cache->lock.OtherLock();
@@ -363,9 +382,8 @@ Status AllocatorCore::CheckAlignment(Bytes alignment) const {
 
 Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stream,
                                               const AllocationOptions& options) {
-  if (ForkGeneration() != fork_generation_) [[unlikely]] {
-    return FailedPrecondition("device memory cannot be used in a forked child");
-  }
+  if (ForkGeneration() != fork_generation_) [[unlikely]]
+    return Here();
   if (size.empty()) return DeviceAddress();
   Request request{.size = size.count(), .asked = size, .stream = stream, .tag = options.tag};
   if (request.tag == telemetry::TagId::kNone) request.tag = telemetry::CurrentTag();
@@ -390,9 +408,9 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
     KEEL_ASSIGN(block, Obtain(arena, request));
     index_.Add(block);
   }
-  block->mark = kLive;
   block->requested = size.count();
   block->tag = static_cast<std::uint32_t>(request.tag);
+  block->mark = kLive;
   CountAllocated(*cache.shard, *block, arena.kind);
   Record(telemetry::EventAction::kAlloc, block->address, size.count(), stream, request.tag);
   return DeviceAddress(block->address);
@@ -477,9 +495,8 @@ void AllocatorCore::RunCallbacks(Bytes size) {
 // --- Freeing ----------------------------------------------------------------------------------
 
 Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
-  if (ForkGeneration() != fork_generation_) [[unlikely]] {
-    return FailedPrecondition("device memory cannot be used in a forked child");
-  }
+  if (ForkGeneration() != fork_generation_) [[unlikely]]
+    return Here();
   if (!address) return OkStatus();
   Block* const block = index_.Find(address.value());
   if (block == nullptr || block->mark != kLive) [[unlikely]] {
@@ -495,13 +512,13 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
   Arena& arena = Arena::Of(*block);
   ThreadCache& cache = Local();
   Record(telemetry::EventAction::kFreeRequested, address.value(), block->requested,
-         arena.clock.stream(), telemetry::TagId{block->tag});
+         arena.clock.stream(), telemetry::TagId{block->tag.get()});
   if (block->attachment != nullptr || arena.kind == telemetry::Pool::kLarge || arena.pool != 0 ||
       front_cache_ < block->size || passthrough_ != nullptr) {
     return FreeSlow(cache, block, arena);
   }
   Record(telemetry::EventAction::kFreeCompleted, address.value(), block->requested,
-         arena.clock.stream(), telemetry::TagId{block->tag});
+         arena.clock.stream(), telemetry::TagId{block->tag.get()});
   CountFreed(*cache.shard, *block, arena.kind);
   CountInactive(*cache.shard, *block, arena.kind);
   block->mark = kCached;
@@ -526,7 +543,7 @@ Status AllocatorCore::FreeSlow(ThreadCache& cache, Block* block, Arena& arena) {
   CountInactive(*cache.shard, *block, arena.kind);
   const std::uint64_t address = block->address;
   Record(telemetry::EventAction::kFreeCompleted, address, block->requested, arena.clock.stream(),
-         telemetry::TagId{block->tag});
+         telemetry::TagId{block->tag.get()});
   const std::uint64_t epoch = arena.clock.now();
   {
     const MutexLock lock(arena.mutex);
@@ -557,7 +574,7 @@ bool AllocatorCore::FreeCollected(const std::vector<Block*>& blocks) {
                        PendingAmounts(*block));
     const std::uint64_t address = block->address;
     Record(telemetry::EventAction::kFreeCompleted, address, block->requested, arena.clock.stream(),
-           telemetry::TagId{block->tag});
+           telemetry::TagId{block->tag.get()});
     const std::uint64_t epoch = arena.clock.now();
     {
       const MutexLock lock(arena.mutex);
@@ -574,6 +591,7 @@ bool AllocatorCore::FreeCollected(const std::vector<Block*>& blocks) {
 }
 
 Status AllocatorCore::RecordUse(DeviceAddress address, hal::StreamHandle stream) {
+  KEEL_TRY(Here());
   if (!address) return OkStatus();
   Block* const block = index_.Find(address.value());
   if (block == nullptr || block->mark != kLive) {

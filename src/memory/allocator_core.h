@@ -55,6 +55,10 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   std::string Report();
   std::string Check();
 
+  // OK, but in a forked child: there nothing else may be called, because locks may be held by
+  // threads that are not there.
+  Status Here() const;
+
   // Of a thread that ends.
   void Retire(ThreadCache* cache);
 
@@ -64,7 +68,12 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
 
  private:
   // What a taken block is to the allocator (Block::mark).
-  enum Mark : std::uint8_t { kLive, kCached, kPending };
+  enum Mark : std::uint8_t {
+    kNobodys,  // on its way to the program, or held while memory beside it is found
+    kLive,
+    kCached,
+    kPending,
+  };
   // The streams that RecordUse named for a block (Block::attachment).
   struct Uses {
     std::vector<StreamClock*> clocks;
@@ -72,7 +81,6 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   struct PoolState {
     std::function<bool(hal::StreamHandle)> filter;
     bool open = false;  // between Begin and End
-    bool released = false;
   };
   struct Request {
     std::uint64_t size = 0;  // rounded

@@ -83,7 +83,7 @@ PoolId AllocatorCore::CreatePool() {
 Status AllocatorCore::BeginPool(PoolId pool, std::function<bool(hal::StreamHandle)> filter) {
   const MutexLock lock(pools_mutex_);
   const auto found = pools_.find(pool);
-  if (found == pools_.end() || found->second.released) {
+  if (found == pools_.end()) {
     return InvalidArgument(fmt::format("there is no pool {}, or it was released", pool));
   }
   if (found->second.open) return FailedPrecondition(fmt::format("pool {} is open already", pool));
@@ -108,14 +108,17 @@ Status AllocatorCore::ReleasePool(PoolId pool) {
   {
     const MutexLock lock(pools_mutex_);
     const auto found = pools_.find(pool);
-    if (found == pools_.end() || found->second.released) {
+    if (found == pools_.end()) {
       return InvalidArgument(fmt::format("there is no pool {}, or it was released", pool));
     }
     if (found->second.open) return FailedPrecondition(fmt::format("pool {} is open", pool));
-    found->second.released = true;
+    pools_.erase(found);
   }
   for (Arena* const arena : arenas_.List()) {
-    if (arena->pool == pool) arena->open = true;
+    if (arena->pool != pool) continue;
+    // So that others can have the memory soon; who finds no mark makes one.
+    static_cast<void>(arena->clock.Mark(arena->clock.now()).ok());
+    arena->open = true;
   }
   return OkStatus();
 }
@@ -132,7 +135,7 @@ Result<AllocationInfo> AllocatorCore::Find(DeviceAddress address) {
                           .size = Bytes(block->size),
                           .requested = Bytes(block->requested),
                           .stream = arena->clock.stream(),
-                          .tag = telemetry::TagId{block->tag},
+                          .tag = telemetry::TagId{block->tag.get()},
                           .pool = arena->pool};
   }
   return NotFound(fmt::format("no live block has the byte at {}", ToString(address)));
@@ -151,7 +154,7 @@ telemetry::MemoryStats AllocatorCore::Stats() {
       const bool split = span.first() != span.last();
       for (const Block* block = span.first(); block != span.back; block = block->after) {
         if (!block->free() && block->mark == kLive && block->tag != 0) {
-          tags[std::string(telemetry::TagName(telemetry::TagId{block->tag}))] +=
+          tags[std::string(telemetry::TagName(telemetry::TagId{block->tag.get()}))] +=
               static_cast<std::int64_t>(block->size);
         }
         if (!split || (!block->free() && block->mark != kCached)) continue;
@@ -160,6 +163,8 @@ telemetry::MemoryStats AllocatorCore::Stats() {
       }
     }
   }
+  // Before the lock, which a source takes inside its own.
+  const std::uint64_t avoided = expandable_ == nullptr ? 0 : expandable_->stats().returned;
   const MutexLock lock(stats_mutex_);
   const auto set = [](telemetry::Stat& stat, std::int64_t value) {
     if (value > stat.current) stat.Increase(value - stat.current);
@@ -190,9 +195,7 @@ telemetry::MemoryStats AllocatorCore::Stats() {
   stats.max_split_size = config.max_split_size == kUnlimited
                              ? -1
                              : static_cast<std::int64_t>(config.max_split_size.count());
-  if (expandable_ != nullptr) {
-    stats.driver_calls_avoided = static_cast<std::int64_t>(expandable_->stats().returned);
-  }
+  stats.driver_calls_avoided = static_cast<std::int64_t>(avoided);
   return stats;
 }
 
@@ -209,31 +212,31 @@ void AllocatorCore::ResetStats(bool peaks) {
 
 MemorySnapshot AllocatorCore::Snapshot() {
   MemorySnapshot snapshot{.device = device->id()};
-  for (const SegmentInfo& info : source_->Segments()) {
-    Arena& arena = *const_cast<Arena*>(info.arena);
-    SegmentSnapshot segment{.address = DeviceAddress(info.address),
-                            .size = Bytes(info.size),
-                            .stream = arena.clock.stream(),
-                            .kind = arena.kind,
-                            .pool = arena.pool,
-                            .expandable = info.expandable};
-    const MutexLock lock(arena.mutex);
-    for (const Block* block = arena.blocks.Find(info.address);
-         block != nullptr && block->state != Block::State::kBorder &&
-         block->address < info.address + info.size;
-         block = block->after) {
-      BlockSnapshot each{.address = DeviceAddress(block->address), .size = Bytes(block->size)};
-      if (!block->free()) {
-        each.requested = Bytes(block->requested);
-        each.tag = telemetry::TagId{block->tag};
-        each.state = block->mark == kLive      ? BlockSnapshot::State::kAllocated
-                     : block->mark == kPending ? BlockSnapshot::State::kPendingFree
-                                               : BlockSnapshot::State::kFree;
+  for (Arena* const arena : arenas_.List()) {
+    const MutexLock lock(arena->mutex);
+    for (const auto& [begin, span] : arena->blocks.spans()) {
+      SegmentSnapshot segment{.address = DeviceAddress(begin),
+                              .size = Bytes(span.end - begin),
+                              .stream = arena->clock.stream(),
+                              .kind = arena->kind,
+                              .pool = arena->pool,
+                              .expandable = expandable_ != nullptr};
+      for (const Block* block = span.first(); block != span.back; block = block->after) {
+        BlockSnapshot each{.address = DeviceAddress(block->address), .size = Bytes(block->size)};
+        if (!block->free() && (block->mark == kLive || block->mark == kPending)) {
+          each.requested = Bytes(block->requested);
+          each.tag = telemetry::TagId{block->tag.get()};
+          each.state = block->mark == kLive ? BlockSnapshot::State::kAllocated
+                                            : BlockSnapshot::State::kPendingFree;
+        }
+        segment.blocks.push_back(each);
       }
-      segment.blocks.push_back(each);
+      snapshot.segments.push_back(std::move(segment));
     }
-    snapshot.segments.push_back(std::move(segment));
   }
+  std::sort(
+      snapshot.segments.begin(), snapshot.segments.end(),
+      [](const SegmentSnapshot& a, const SegmentSnapshot& b) { return a.address < b.address; });
   return snapshot;
 }
 

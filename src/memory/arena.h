@@ -32,8 +32,10 @@ struct Arena {
   const std::uint32_t index;  // among the allocator's, from 0
   StreamClock& clock;
   const telemetry::Pool kind;
-  const PoolId pool;
-  // Whether what is free may leave. A private pool keeps its memory until it is released.
+  // Changes only from one that was released to a new one.
+  std::atomic<PoolId> pool;
+  // Whether what is free may leave. A private pool keeps its memory until it is released. Becomes
+  // false under the lock.
   std::atomic<bool> open;
 
   // Rests of at most so many bytes are not split off.

@@ -20,10 +20,33 @@ StreamClock& ArenaSet::Clock(hal::StreamHandle stream) {
   return ClockLocked(stream);
 }
 
+Arena* ArenaSet::FindUnusedLocked(StreamClock& clock, telemetry::Pool kind, PoolId pool) {
+  for (const auto& arena : arenas_) {
+    if (arena->pool == 0 || !arena->open || &arena->clock != &clock || arena->kind != kind)
+      continue;
+    const Result<std::uint64_t> passed = clock.Poll();
+    if (!passed.ok()) return nullptr;
+    const MutexLock lock(arena->mutex);
+    if (arena->blocks.taken_blocks() != 0) continue;
+    bool idle = true;
+    arena->blocks.ForEachFree(0, [&](const Block* block) {
+      idle = block->epoch <= *passed;
+      return idle;
+    });
+    if (!idle) continue;
+    by_key_.erase({clock.stream(), kind, arena->pool});
+    arena->pool = pool;
+    arena->open = false;
+    return arena.get();
+  }
+  return nullptr;
+}
+
 Arena& ArenaSet::Find(hal::StreamHandle stream, telemetry::Pool kind, PoolId pool) {
   const MutexLock lock(mutex_);
   StreamClock& clock = ClockLocked(stream);
   Arena*& arena = by_key_[{stream, kind, pool}];
+  if (arena == nullptr && pool != 0) arena = FindUnusedLocked(clock, kind, pool);
   if (arena == nullptr) {
     arenas_.push_back(
         std::make_unique<Arena>(static_cast<std::uint32_t>(arenas_.size()), clock, kind, pool));

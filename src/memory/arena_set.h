@@ -29,6 +29,10 @@ class ArenaSet {
 
  private:
   StreamClock& ClockLocked(hal::StreamHandle stream) KEEL_REQUIRES(mutex_);
+  // An arena of a pool that was released, without live blocks and with nothing in it that pending
+  // work uses: it has addresses, which pools that come and go must not use up. Null: there is none.
+  Arena* FindUnusedLocked(StreamClock& clock, telemetry::Pool kind, PoolId pool)
+      KEEL_REQUIRES(mutex_);
 
   const std::shared_ptr<hal::Device> device_;
   EventPool& events_;

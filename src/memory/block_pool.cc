@@ -35,7 +35,7 @@ Block* BlockPool::NewBlock(std::uint64_t address, std::uint64_t size, Block::Sta
   }
   Block* const block = spare_;
   spare_ = block->next;
-  *block = {};
+  std::construct_at(block);
   block->address = address;
   block->size = size;
   block->state = state;
@@ -107,7 +107,7 @@ Block* BlockPool::MergeFree(Block* block) {
   if (Block* const before = block->before; before->free()) {
     Erase(before);
     before->size += block->size;
-    before->epoch = std::max(before->epoch, block->epoch);
+    before->epoch = std::max(before->epoch.get(), block->epoch.get());
     before->after = block->after;
     block->after->before = before;
     Recycle(block);
@@ -116,7 +116,7 @@ Block* BlockPool::MergeFree(Block* block) {
   if (Block* const after = block->after; after->free()) {
     Erase(after);
     block->size += after->size;
-    block->epoch = std::max(block->epoch, after->epoch);
+    block->epoch = std::max(block->epoch.get(), after->epoch.get());
     block->after = after->after;
     after->after->before = block;
     Recycle(after);

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -37,6 +38,22 @@ constexpr std::uint64_t RoundToQuantum(std::uint64_t size) {
   return (size + kQuantum - 1) & ~(kQuantum - 1);
 }
 
+// A value that one thread writes while others may look at it, for what they count and show.
+// Trivial, so that a union can have it.
+template <class T>
+struct Relaxed {
+  Relaxed& operator=(T other) {
+    std::atomic_ref<T>(value).store(other, std::memory_order_relaxed);
+    return *this;
+  }
+  T get() const {
+    return std::atomic_ref<T>(const_cast<T&>(value)).load(std::memory_order_relaxed);
+  }
+  operator T() const { return get(); }  // NOLINT: it stands for its value
+
+  T value;
+};
+
 // One line of the cache: merging looks at the neighbours, and searching at the free blocks of a
 // bin.
 struct alignas(64) Block {
@@ -53,13 +70,13 @@ struct alignas(64) Block {
   };
   union {
     // Free: when it was freed, in the owner's measure. Merging keeps the later one.
-    std::uint64_t epoch = 0;
-    std::uint64_t requested;  // taken: the owner's own; as `epoch` was when handed out
+    Relaxed<std::uint64_t> epoch{0};
+    Relaxed<std::uint64_t> requested;  // taken: the owner's own; as `epoch` was when handed out
   };
-  std::uint32_t tag = 0;  // of the owner, while taken
-  std::uint16_t bin = 0;  // of the pool, while free
+  Relaxed<std::uint32_t> tag{0};  // of the owner, while taken
+  std::uint16_t bin = 0;          // of the pool, while free
   State state = State::kFree;
-  std::uint8_t mark = 0;  // of the owner, while taken; 0 when handed out
+  Relaxed<std::uint8_t> mark{0};  // of the owner, while taken; 0 when handed out
 
   std::uint64_t end() const { return address + size; }
   bool free() const { return state == State::kFree; }

@@ -59,7 +59,8 @@ Status DeferredBlocks::Record(Batch& batch) {
 
 void DeferredBlocks::Release(Batch& batch, std::vector<Block*>* done) {
   for (Block* const block : batch.blocks) {
-    if (--block->tag == 0) done->push_back(block);
+    block->tag = block->tag - 1;
+    if (block->tag == 0) done->push_back(block);
   }
   batch.blocks.clear();
 }

@@ -30,44 +30,77 @@ Status DeviceAllocator::Free(DeviceAddress address, Bytes size) {
 Status DeviceAllocator::RecordUse(DeviceAddress address, hal::StreamHandle stream) {
   return core_->RecordUse(address, stream);
 }
-Result<AllocationInfo> DeviceAllocator::Find(DeviceAddress address) { return core_->Find(address); }
+Result<AllocationInfo> DeviceAllocator::Find(DeviceAddress address) {
+  KEEL_TRY(core_->Here());
+  return core_->Find(address);
+}
 Status DeviceAllocator::ForgetStream(hal::StreamHandle stream) {
+  KEEL_TRY(core_->Here());
   return core_->ForgetStream(stream);
 }
 
-Status DeviceAllocator::Trim(Bytes target) { return core_->Trim(target.count()); }
+Status DeviceAllocator::Trim(Bytes target) {
+  KEEL_TRY(core_->Here());
+  return core_->Trim(target.count());
+}
 void DeviceAllocator::SetLimit(Bytes limit) { core_->limit.set_limit(limit.count()); }
 Status DeviceAllocator::SetFraction(double fraction) { return core_->SetFraction(fraction); }
 Bytes DeviceAllocator::limit() const { return Bytes(core_->limit.limit()); }
 Bytes DeviceAllocator::reserved() const { return Bytes(core_->limit.held()); }
 
 std::uint64_t DeviceAllocator::AddOutOfMemoryCallback(OutOfMemoryCallback callback) {
+  if (!core_->Here().ok()) return 0;
   return core_->AddCallback(std::move(callback));
 }
-void DeviceAllocator::RemoveOutOfMemoryCallback(std::uint64_t id) { core_->RemoveCallback(id); }
+void DeviceAllocator::RemoveOutOfMemoryCallback(std::uint64_t id) {
+  if (core_->Here().ok()) core_->RemoveCallback(id);
+}
 
-PoolId DeviceAllocator::CreatePool() { return core_->CreatePool(); }
+PoolId DeviceAllocator::CreatePool() { return core_->Here().ok() ? core_->CreatePool() : 0; }
 Status DeviceAllocator::BeginPool(PoolId pool, std::function<bool(hal::StreamHandle)> filter) {
+  KEEL_TRY(core_->Here());
   return core_->BeginPool(pool, std::move(filter));
 }
-Status DeviceAllocator::EndPool(PoolId pool) { return core_->EndPool(pool); }
-Status DeviceAllocator::ReleasePool(PoolId pool) { return core_->ReleasePool(pool); }
+Status DeviceAllocator::EndPool(PoolId pool) {
+  KEEL_TRY(core_->Here());
+  return core_->EndPool(pool);
+}
+Status DeviceAllocator::ReleasePool(PoolId pool) {
+  KEEL_TRY(core_->Here());
+  return core_->ReleasePool(pool);
+}
 
 Status DeviceAllocator::Pin(DeviceAddress address, Bytes size) {
+  KEEL_TRY(core_->Here());
   return core_->Pin(address, size, true);
 }
 Status DeviceAllocator::Unpin(DeviceAddress address, Bytes size) {
+  KEEL_TRY(core_->Here());
   return core_->Pin(address, size, false);
 }
 void DeviceAllocator::SetMoveListener(MoveListener listener) {
-  core_->SetMoveListener(std::move(listener));
+  if (core_->Here().ok()) core_->SetMoveListener(std::move(listener));
 }
 
-telemetry::MemoryStats DeviceAllocator::Stats() { return core_->Stats(); }
-void DeviceAllocator::ResetPeakStats() { core_->ResetStats(true); }
-void DeviceAllocator::ResetAccumulatedStats() { core_->ResetStats(false); }
-MemorySnapshot DeviceAllocator::Snapshot() { return core_->Snapshot(); }
-std::string DeviceAllocator::Report() { return core_->Report(); }
-std::string DeviceAllocator::Check() { return core_->Check(); }
+telemetry::MemoryStats DeviceAllocator::Stats() {
+  return core_->Here().ok() ? core_->Stats() : telemetry::MemoryStats();
+}
+void DeviceAllocator::ResetPeakStats() {
+  if (core_->Here().ok()) core_->ResetStats(true);
+}
+void DeviceAllocator::ResetAccumulatedStats() {
+  if (core_->Here().ok()) core_->ResetStats(false);
+}
+MemorySnapshot DeviceAllocator::Snapshot() {
+  return core_->Here().ok() ? core_->Snapshot() : MemorySnapshot();
+}
+std::string DeviceAllocator::Report() {
+  const Status here = core_->Here();
+  return here.ok() ? core_->Report() : here.ToString();
+}
+std::string DeviceAllocator::Check() {
+  const Status here = core_->Here();
+  return here.ok() ? core_->Check() : here.ToString();
+}
 
 }  // namespace keel::memory

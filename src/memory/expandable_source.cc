@@ -191,15 +191,15 @@ Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uin
   {
     const MutexLock arena_lock(arena.mutex);
     // Somebody may have been here while this thread waited for the lock.
-    if (Block* const block = arena.blocks.Allocate(size, alignment, arena.slack); block != nullptr)
-      return block;
+    Block* const block = arena.blocks.Allocate(size, alignment, arena.slack);
+    if (block != nullptr) return block;
     KEEL_ASSIGN(place, FindPlace(arena, size, alignment));
     missing = Missing(place.address, place.address + size);
     // What is there already must not be taken by others meanwhile.
-    for (Block* block : place.blocks) {
-      const std::uint64_t begin = std::max(block->address, place.address);
-      const std::uint64_t end = std::min(block->end(), place.address + size);
-      if (begin < end) held.push_back(arena.blocks.Take(block, begin, end - begin));
+    for (Block* const each : place.blocks) {
+      const std::uint64_t begin = std::max(each->address, place.address);
+      const std::uint64_t end = std::min(each->end(), place.address + size);
+      if (begin < end) held.push_back(arena.blocks.Take(each, begin, end - begin));
     }
     if (from == From::kDevice) {
       const std::uint64_t begin = PageUp(place.address + size);
@@ -242,6 +242,7 @@ Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uin
 std::vector<ExpandableSource::Candidate> ExpandableSource::CandidatesOf(Arena& from,
                                                                         std::uint64_t epoch) {
   std::vector<Candidate> candidates;
+  if (!from.open) return candidates;  // it was, perhaps, before its lock was taken
   from.blocks.ForEachFree(granule_, [&](Block* block) {
     if (block->epoch > epoch) return true;
     for (auto extent = extents_.lower_bound(block->address);
@@ -295,14 +296,17 @@ void ExpandableSource::TakeDonors(const Arena& arena, const std::vector<Interval
       });
     });
   };
+  // A graph runs on any stream: to its pool, also that of its own stream is another's memory.
+  const auto ordered = [&](const Arena* from) {
+    return &from->clock == &arena.clock && arena.pool == 0;
+  };
   std::vector<Arena*> arenas = arenas_();
-  std::stable_partition(arenas.begin(), arenas.end(),
-                        [&](const Arena* each) { return &each->clock == &arena.clock; });
+  std::stable_partition(arenas.begin(), arenas.end(), ordered);
   for (Arena* const from : arenas) {
     if (need == 0) return;
     if (!from->open) continue;
     std::uint64_t epoch = ~std::uint64_t{0};
-    if (&from->clock != &arena.clock) {
+    if (!ordered(from)) {
       const Result<std::uint64_t> passed = from->clock.Poll();
       if (!passed.ok()) continue;
       epoch = *passed;
@@ -329,7 +333,7 @@ void ExpandableSource::TakeDonors(const Arena& arena, const std::vector<Interval
         Detach(*from, each);
         latest = std::max(latest, each.handle->epoch);
         // On another clock the date means nothing, and is past.
-        if (&from->clock != &arena.clock) each.handle->epoch = 0;
+        if (!ordered(from)) each.handle->epoch = 0;
         donors.push_back(each.handle);
       }
     }
@@ -337,7 +341,7 @@ void ExpandableSource::TakeDonors(const Arena& arena, const std::vector<Interval
     // yet: the next one marks it.
     if (latest != 0) static_cast<void>(from->clock.Mark(latest).ok());
     // What was not there yet will be, at the next request.
-    if (need != 0 && &from->clock != &arena.clock) {
+    if (need != 0 && !ordered(from)) {
       static_cast<void>(from->clock.Mark(from->clock.now()).ok());
     }
   }
@@ -601,21 +605,6 @@ Status ExpandableSource::Trim(std::uint64_t target) {
     return true;
   });
   return status;
-}
-
-std::vector<SegmentInfo> ExpandableSource::Segments() {
-  const MutexLock lock(mutex_);
-  std::vector<SegmentInfo> segments;
-  for (const auto& [address, extent] : extents_) {
-    if (!extent.present) continue;
-    if (!segments.empty() && segments.back().arena == extent.arena &&
-        segments.back().address + segments.back().size == address) {
-      segments.back().size += extent.handle->size;
-    } else {
-      segments.push_back({extent.arena, address, extent.handle->size, true});
-    }
-  }
-  return segments;
 }
 
 Status ExpandableSource::Pin(std::uint64_t address, std::uint64_t size) {

@@ -76,7 +76,6 @@ class ExpandableSource : public SegmentSource {
   Result<Block*> Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) override
       KEEL_EXCLUDES(mutex_);
   Status Trim(std::uint64_t target) override KEEL_EXCLUDES(mutex_);
-  std::vector<SegmentInfo> Segments() override KEEL_EXCLUDES(mutex_);
 
   // The memory at these addresses stays there, free or not, until Unpin. kInvalidArgument: some of
   // it is not there.

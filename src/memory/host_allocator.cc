@@ -465,7 +465,8 @@ Status HostAllocator::State::RecordUse(const void* pointer, hal::StreamHandle st
     return InvalidArgument(fmt::format("{} is in no block that is handed out", pointer));
   }
   pending_.AddUse(block, stream);
-  block->mark |= state == hal::CaptureState::kNone ? kUsed : kUsed | kCaptured;
+  block->mark = static_cast<std::uint8_t>(
+      block->mark | (state == hal::CaptureState::kNone ? kUsed : kUsed | kCaptured));
   return OkStatus();
 }
 
@@ -476,7 +477,8 @@ Status HostAllocator::State::ReleaseCaptured() {
     MutexLock lock(mutex_);
     const std::vector<Block*> blocks = std::exchange(captured_, {});
     stats_.captured_bytes = 0;
-    for (Block* const block : blocks) block->mark &= static_cast<std::uint8_t>(~kCaptured);
+    for (Block* const block : blocks)
+      block->mark = static_cast<std::uint8_t>(block->mark & ~kCaptured);
     PutAwayLocked(blocks, &released);
   }
   return GiveBack(std::move(released));

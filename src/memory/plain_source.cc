@@ -16,7 +16,6 @@ constexpr std::uint64_t kOwnSegment = 10 << 20;  // from here on a request has a
 
 PlainSource::~PlainSource() {
   const hal::ScopedCaptureMode relaxed(hal::CaptureMode::kRelaxed);
-  const MutexLock lock(mutex_);
   segments_.clear();
 }
 
@@ -31,8 +30,8 @@ Result<Block*> PlainSource::Grow(Arena& arena, std::uint64_t size, std::uint64_t
   const MutexLock lock(mutex_);
   {
     const MutexLock arena_lock(arena.mutex);
-    if (Block* const block = arena.blocks.Allocate(size, alignment, arena.slack); block != nullptr)
-      return block;
+    Block* const block = arena.blocks.Allocate(size, alignment, arena.slack);
+    if (block != nullptr) return block;
   }
   const std::uint64_t bytes =
       SegmentSize(arena, alignment > kQuantum ? size + alignment - kQuantum : size);
@@ -72,7 +71,7 @@ bool PlainSource::TakeOut(const SegmentMap::iterator& segment, std::uint64_t pas
   const std::uint64_t size = segment->second.memory.size().count();
   const MutexLock lock(arena.mutex);
   Block* const block = arena.blocks.spans().at(segment->first).first();
-  if (!block->free() || block->size != size || block->epoch > passed) return false;
+  if (!block->free() || block->size != size || block->epoch > passed || !arena.open) return false;
   arena.blocks.Remove(block, segment->first, size);
   return true;
 }
@@ -114,15 +113,6 @@ Status PlainSource::Release(std::uint64_t address) {
   KEEL_ASSIGN(const std::uint64_t passed, segment->second.arena->clock.Poll());
   if (!TakeOut(segment, passed)) return OkStatus();
   return Close(segment);
-}
-
-std::vector<SegmentInfo> PlainSource::Segments() {
-  const MutexLock lock(mutex_);
-  std::vector<SegmentInfo> segments;
-  for (const auto& [address, segment] : segments_) {
-    segments.push_back({segment.arena, address, segment.memory.size().count(), false});
-  }
-  return segments;
 }
 
 }  // namespace keel::memory

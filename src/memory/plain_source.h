@@ -39,7 +39,6 @@ class PlainSource : public SegmentSource {
   Result<Block*> Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) override
       KEEL_EXCLUDES(mutex_);
   Status Trim(std::uint64_t target) override KEEL_EXCLUDES(mutex_);
-  std::vector<SegmentInfo> Segments() override KEEL_EXCLUDES(mutex_);
   // Gives one segment back, if all of it is free and nothing uses it any more.
   Status Release(std::uint64_t address) KEEL_EXCLUDES(mutex_);
 

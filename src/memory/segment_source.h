@@ -7,8 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "keel/base/result.h"
 #include "memory/arena.h"
@@ -30,13 +28,6 @@ class SegmentListener {
                        std::uint64_t to_address, std::uint64_t size) = 0;
 };
 
-struct SegmentInfo {
-  const Arena* arena = nullptr;
-  std::uint64_t address = 0;
-  std::uint64_t size = 0;
-  bool expandable = false;
-};
-
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;
@@ -50,8 +41,6 @@ class SegmentSource {
   // free. Waits for nothing: memory that pending work may touch is left, and so are arenas that are
   // not open.
   virtual Status Trim(std::uint64_t target) = 0;
-
-  virtual std::vector<SegmentInfo> Segments() = 0;
 };
 
 }  // namespace keel::memory

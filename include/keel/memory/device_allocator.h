@@ -92,12 +92,13 @@ class KEEL_EXPORT DeviceAllocator {
   // it must be the one that was asked for.
   Status Free(DeviceAddress address);
   Status Free(DeviceAddress address, Bytes size);
-  // Work that is on `stream` now, or comes there before Free, uses the block.
+  // Work that is on `stream` now, or comes there before Free, uses the block. Nothing to do for the
+  // address 0.
   Status RecordUse(DeviceAddress address, hal::StreamHandle stream);
   // The live block that has this byte. Walks: for messages and tools.
   Result<AllocationInfo> Find(DeviceAddress address);
   // The stream will be destroyed. Waits for it; what it freed may then be used by others. Its live
-  // blocks stay, and are freed as if on a stream that is idle.
+  // blocks stay, and are freed as if on a stream that is idle. A new stream may have its handle.
   Status ForgetStream(hal::StreamHandle stream);
 
   // Gives free memory back to the device, until at most `target` is held. Waits for work that may
@@ -123,7 +124,8 @@ class KEEL_EXPORT DeviceAllocator {
   PoolId CreatePool();
   Status BeginPool(PoolId pool, std::function<bool(hal::StreamHandle)> filter);
   Status EndPool(PoolId pool);
-  // The graph is gone: what is free in the pool is as everybody's from now on.
+  // The graph is gone and its last run is done: what is free in the pool is as everybody's from now
+  // on.
   Status ReleasePool(PoolId pool);
 
   // The pages below stay where they are, also when free, until Unpin: somebody has registered them
