@@ -153,6 +153,8 @@ telemetry::MemoryStats AllocatorCore::Stats() {
       }
     }
   }
+  // Before stats_mutex_: the source reports what it maps while it holds its own.
+  const std::uint64_t avoided = expandable_ == nullptr ? 0 : expandable_->stats().returned;
   const MutexLock lock(stats_mutex_);
   const auto set = [](telemetry::Stat& stat, std::int64_t value) {
     if (value > stat.current) stat.Increase(value - stat.current);
@@ -181,9 +183,7 @@ telemetry::MemoryStats AllocatorCore::Stats() {
   stats.max_split_size = config.max_split_size == kUnlimited
                              ? -1
                              : static_cast<std::int64_t>(config.max_split_size.count());
-  if (expandable_ != nullptr) {
-    stats.driver_calls_avoided = static_cast<std::int64_t>(expandable_->stats().returned);
-  }
+  stats.driver_calls_avoided = static_cast<std::int64_t>(avoided);
   return stats;
 }
 
