@@ -51,6 +51,9 @@ void Need(cudaError_t error) {
 
 // --- The peers --------------------------------------------------------------------------------
 
+// The same for all: 0 and 1 for one thread, one more for each of 16 threads.
+std::vector<cudaStream_t> streams;
+
 // A block as the loops hold it.
 struct Held {
   void* pointer = nullptr;
@@ -64,10 +67,8 @@ class Keel {
     allocator_ = Need(keel::memory::DeviceAllocator::Create(device_));
   }
   using Stream = keel::hal::StreamHandle;
-  Stream NewStream() {
-    cudaStream_t stream = nullptr;
-    Need(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    return Need(device_->BorrowStream(reinterpret_cast<std::uint64_t>(stream)));
+  Stream StreamAt(int i) {
+    return Need(device_->BorrowStream(reinterpret_cast<std::uint64_t>(streams[i])));
   }
   Held Allocate(std::size_t size, Stream stream) {
     return {reinterpret_cast<void*>(Need(allocator_->Allocate(keel::Bytes(size), stream)).value())};
@@ -91,7 +92,7 @@ class Torch {
  public:
   static constexpr const char* kName = "pytorch";
   using Stream = c10::cuda::CUDAStream;
-  Stream NewStream() { return c10::cuda::getStreamFromPool(false, 0); }
+  Stream StreamAt(int i) { return c10::cuda::getStreamFromExternal(streams[i], 0); }
   Held Allocate(std::size_t size, const Stream& stream) {
     return {c10::cuda::CUDACachingAllocator::raw_alloc_with_stream(size, stream.stream())};
   }
@@ -120,11 +121,7 @@ class Driver {
     Need(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
   }
   using Stream = cudaStream_t;
-  Stream NewStream() {
-    cudaStream_t stream = nullptr;
-    Need(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    return stream;
-  }
+  Stream StreamAt(int i) { return streams[i]; }
   Held Allocate(std::size_t size, Stream stream) {
     Held held;
     Need(cudaMallocAsync(&held.pointer, size, stream));
@@ -153,7 +150,7 @@ double Nanoseconds(std::size_t pairs, Work work) {
 
 template <class Peer>
 double Pair(Peer& peer, std::size_t size, std::size_t pairs) {
-  auto stream = peer.NewStream();
+  auto stream = peer.StreamAt(0);
   for (int i = 0; i < 1000; ++i) peer.Free(peer.Allocate(size, stream), stream);
   return Nanoseconds(pairs, [&] {
     for (std::size_t i = 0; i < pairs; ++i) peer.Free(peer.Allocate(size, stream), stream);
@@ -162,7 +159,7 @@ double Pair(Peer& peer, std::size_t size, std::size_t pairs) {
 
 template <class Peer>
 double Random(Peer& peer, std::size_t live, std::size_t pairs) {
-  auto stream = peer.NewStream();
+  auto stream = peer.StreamAt(0);
   std::mt19937_64 random(3);
   std::vector<std::pair<std::size_t, std::size_t>> steps(pairs);
   for (auto& [slot, size] : steps) {
@@ -187,7 +184,7 @@ double Random(Peer& peer, std::size_t live, std::size_t pairs) {
 template <class Peer>
 double OtherThread(Peer& peer, std::size_t size, std::size_t pairs) {
   constexpr std::size_t kRing = 256;
-  auto stream = peer.NewStream();
+  auto stream = peer.StreamAt(0);
   std::vector<std::atomic<void*>> ring(kRing);
   for (auto& slot : ring) slot = nullptr;
   double ns = 0;
@@ -217,8 +214,8 @@ double OtherThread(Peer& peer, std::size_t size, std::size_t pairs) {
 
 template <class Peer>
 double Recorded(Peer& peer, std::size_t size, std::size_t pairs) {
-  auto stream = peer.NewStream();
-  auto other = peer.NewStream();
+  auto stream = peer.StreamAt(0);
+  auto other = peer.StreamAt(1);
   const auto run = [&] {
     for (std::size_t i = 0; i < pairs; ++i) {
       const Held held = peer.Allocate(size, stream);
@@ -233,7 +230,7 @@ double Recorded(Peer& peer, std::size_t size, std::size_t pairs) {
 // Requests that fit into none but few of `holes` separated free blocks.
 template <class Peer>
 double Holes(Peer& peer, std::size_t holes, std::size_t pairs) {
-  auto stream = peer.NewStream();
+  auto stream = peer.StreamAt(0);
   std::mt19937_64 random(5);
   std::vector<Held> blocks(2 * holes);
   for (Held& block : blocks) block = peer.Allocate(512 + random() % (64 << 10), stream);
@@ -258,8 +255,8 @@ double Threads(Peer& peer, int threads, std::size_t pairs) {
   std::atomic<bool> go{false};
   std::vector<std::thread> all;
   for (int t = 0; t < threads; ++t) {
-    all.emplace_back([&] {
-      auto stream = peer.NewStream();
+    all.emplace_back([&, t] {
+      auto stream = peer.StreamAt(2 + t);
       const std::size_t sizes[] = {512, 64 << 10, 4096, 1 << 20};
       for (std::size_t i = 0; i < 1000; ++i) {
         peer.Free(peer.Allocate(sizes[i % 4], stream), stream);
@@ -326,6 +323,10 @@ int main(int argc, char** argv) {
   Need(cudaSetDevice(0));
   Need(cudaFree(nullptr));
   c10::cuda::CUDACachingAllocator::init(1);
+  for (int i = 0; i < 18; ++i) {
+    streams.push_back(nullptr);
+    Need(cudaStreamCreateWithFlags(&streams.back(), cudaStreamNonBlocking));
+  }
   Keel keel;
   Torch torch;
   Driver driver;

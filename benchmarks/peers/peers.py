@@ -40,7 +40,8 @@ def build(bin_dir, program):
                f"-I{ROOT / 'include'}", f"-I{cuda / 'include'}"]
     command += [f"-I{path}" for path in cpp_extension.include_paths()]
     command += [f"-L{bin_dir / 'lib'}", "-lkeel", f"-Wl,-rpath,{bin_dir / 'lib'}", f"-L{lib}",
-                "-Wl,--no-as-needed", "-lc10", "-lc10_cuda", f"-Wl,-rpath,{lib}"]
+                "-Wl,--no-as-needed", "-lc10", "-lc10_cuda", "-ltorch_cpu", "-ltorch_cuda",
+                f"-Wl,-rpath,{lib}"]
     runtime = [*lib.parent.parent.glob("nvidia/*/lib/libcudart.so*"), *cuda.glob("lib64/libcudart.so*")]
     if not runtime:
         raise record.RecordError("libcudart is not there")

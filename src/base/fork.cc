@@ -2,15 +2,15 @@
 
 #include <pthread.h>
 
-#include <atomic>
+namespace keel::internal {
 
-namespace keel {
+constinit std::atomic<std::uint64_t> fork_generation{0};
 
-std::uint64_t ForkGeneration() {
-  static std::atomic<std::uint64_t> generation{0};
-  static const int registered = pthread_atfork(nullptr, nullptr, +[] { generation.fetch_add(1); });
-  (void)registered;
-  return generation.load(std::memory_order_relaxed);
-}
+namespace {
 
-}  // namespace keel
+// Before main, or when the library is loaded: no fork is missed that could matter.
+[[maybe_unused]] const int registered =
+    pthread_atfork(nullptr, nullptr, +[] { fork_generation.fetch_add(1); });
+
+}  // namespace
+}  // namespace keel::internal

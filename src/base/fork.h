@@ -9,8 +9,14 @@
 
 namespace keel {
 
-// How many forks lie between this process and the one that first asked. One relaxed load.
-std::uint64_t ForkGeneration();
+namespace internal {
+extern std::atomic<std::uint64_t> fork_generation;
+}  // namespace internal
+
+// How many forks lie between this process and the one that loaded Keel. One relaxed load.
+inline std::uint64_t ForkGeneration() {
+  return internal::fork_generation.load(std::memory_order_relaxed);
+}
 
 // One T for each process: a child, which can trust no lock of its parent, gets a T of its own.
 // Never destroyed, so that static objects may use it to the end. Meant to be a static object

@@ -232,8 +232,7 @@ void AllocatorCore::CountAllocated(HotCounters::Shard& shard, const Block& block
   const auto size = static_cast<std::int64_t>(block.size);
   const std::array<std::int64_t, kGaugeKinds> amounts = {
       1, size, static_cast<std::int64_t>(block.requested), 1, size};
-  shard.IncreaseEach(0, amounts);
-  shard.IncreaseEach(GaugesOf(kind), amounts);
+  shard.IncreaseEach(0, GaugesOf(kind), amounts);
 }
 
 void AllocatorCore::CountFreed(HotCounters::Shard& shard, const Block& block,
@@ -241,15 +240,13 @@ void AllocatorCore::CountFreed(HotCounters::Shard& shard, const Block& block,
   const auto size = static_cast<std::int64_t>(block.size);
   const std::array<std::int64_t, kActiveBlocks> amounts = {
       1, size, static_cast<std::int64_t>(block.requested)};
-  shard.DecreaseEach(0, amounts);
-  shard.DecreaseEach(GaugesOf(kind), amounts);
+  shard.DecreaseEach(0, GaugesOf(kind), amounts);
 }
 
 void AllocatorCore::CountInactive(HotCounters::Shard& shard, const Block& block,
                                   telemetry::Pool kind) {
   const std::array<std::int64_t, 2> amounts = {1, static_cast<std::int64_t>(block.size)};
-  shard.DecreaseEach(kActiveBlocks, amounts);
-  shard.DecreaseEach(GaugesOf(kind) + kActiveBlocks, amounts);
+  shard.DecreaseEach(kActiveBlocks, GaugesOf(kind) + kActiveBlocks, amounts);
 }
 
 void AllocatorCore::RecordAlways(telemetry::EventAction action, std::uint64_t address,
@@ -323,9 +320,10 @@ std::uint64_t AllocatorCore::Round(std::uint64_t size) const {
 Arena& AllocatorCore::Route(ThreadCache& cache, const Request& request) {
   const telemetry::Pool kind = KindOf(request.size);
   const ThreadCache::Route& last = cache.last[static_cast<std::size_t>(kind)];
-  if (last.arena != nullptr && last.stream == request.stream &&
+  Arena* const arena = last.arena.load(std::memory_order_relaxed);
+  if (arena != nullptr && last.stream == request.stream &&
       open_pools_.load(std::memory_order_acquire) == 0) {
-    return *last.arena;
+    return *arena;
   }
   return RouteSlow(cache, request);
 }
@@ -339,8 +337,22 @@ Arena& AllocatorCore::RouteSlow(ThreadCache& cache, const Request& request) {
     }
   }
   Arena& arena = arenas_.Find(request.stream, kind, 0);
-  cache.last[static_cast<std::size_t>(kind)] = {request.stream, &arena};
+  ThreadCache::Route& route = cache.last[static_cast<std::size_t>(kind)];
+  route.stream = request.stream;
+  route.arena.store(&arena, std::memory_order_relaxed);
   return arena;
+}
+
+Status AllocatorCore::CheckAlignment(Bytes alignment) const {
+  if (!IsPowerOfTwo(alignment)) {
+    return InvalidArgument(
+        fmt::format("an alignment of {} is not a power of two", ToString(alignment)));
+  }
+  if (alignment > device->info().memory) {
+    return InvalidArgument(fmt::format("an alignment of {} is more than the device's {}",
+                                       ToString(alignment), ToString(device->info().memory)));
+  }
+  return OkStatus();
 }
 
 Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stream,
@@ -349,18 +361,16 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
     return FailedPrecondition("device memory cannot be used in a forked child");
   }
   if (size.empty()) return DeviceAddress();
-  Request request{.size = Round(size.count()), .asked = size, .stream = stream, .tag = options.tag};
+  Request request{.size = size.count(), .asked = size, .stream = stream, .tag = options.tag};
   if (request.tag == telemetry::TagId::kNone) request.tag = telemetry::CurrentTag();
-  if (options.alignment > Bytes(kQuantum)) [[unlikely]] {
-    if (!IsPowerOfTwo(options.alignment)) {
-      return InvalidArgument(
-          fmt::format("an alignment of {} is not a power of two", ToString(options.alignment)));
-    }
-    request.alignment = options.alignment.count();
+  if (!options.alignment.empty()) [[unlikely]] {
+    KEEL_TRY(CheckAlignment(options.alignment));
+    request.alignment = std::max(options.alignment.count(), kQuantum);
   }
   if (size.count() > capacity_) [[unlikely]] {
     return OutOfMemory(request, ResourceExhausted("the device is smaller than the request"));
   }
+  request.size = Round(size.count());
   ThreadCache& cache = Local();
   Arena& arena = Route(cache, request);
   Block* block = nullptr;
@@ -369,9 +379,7 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
     block = cache.Pop(arena, request.size);
     cache.lock.OwnerUnlock();
   }
-  if (block != nullptr) {
-    cache.shard->Count(kFrontHits);
-  } else {
+  if (block == nullptr) {
     cache.shard->Count(kFrontMisses);
     KEEL_ASSIGN(block, Obtain(arena, request));
     index_.Set(block->address, block);
@@ -417,11 +425,7 @@ Result<Block*> AllocatorCore::ObtainSlow(Arena& arena, const Request& request) {
   };
   const Deadline deadline = Deadline::After(kPatience);
   FreeCollected(pending_.CollectAll(deadline));
-  for (StreamClock* const clock : arenas_.Clocks()) {
-    // A stream that is being captured cannot be waited for, and holds what it holds.
-    const Status waited = clock->Wait(clock->now(), deadline);
-    if (waited.code() == StatusCode::kDeviceLost) return waited;
-  }
+  KEEL_TRY(WaitForStreams(deadline));
   {
     const MutexLock lock(stats_mutex_);
     ++slow_.num_sync_all_streams;
@@ -432,7 +436,8 @@ Result<Block*> AllocatorCore::ObtainSlow(Arena& arena, const Request& request) {
   FreeCollected(pending_.CollectAll(deadline));
   if (auto result = try_again()) return *std::move(result);
   // And what is free but in the wrong pieces: back to the device, to be had anew.
-  KEEL_TRY(source_->Trim(0, deadline));
+  KEEL_TRY(WaitForStreams(deadline));
+  KEEL_TRY(source_->Trim(0));
   if (auto result = try_again()) return *std::move(result);
   return OutOfMemory(request, grown.status());
 }
@@ -442,7 +447,16 @@ Status AllocatorCore::CollectGarbage(std::uint64_t more) {
   const auto threshold = static_cast<std::uint64_t>(config.garbage_collection_threshold *
                                                     static_cast<double>(limit.limit()));
   if (limit.held() + more <= threshold) return OkStatus();
-  return source_->Trim(threshold > more ? threshold - more : 0, Deadline::Now());
+  return source_->Trim(threshold > more ? threshold - more : 0);
+}
+
+Status AllocatorCore::WaitForStreams(Deadline deadline) {
+  for (StreamClock* const clock : arenas_.Clocks()) {
+    // A stream that is being captured cannot be waited for, and holds what it holds.
+    Status waited = clock->Wait(clock->now(), deadline);
+    if (waited.code() == StatusCode::kDeviceLost) return waited;
+  }
+  return OkStatus();
 }
 
 void AllocatorCore::RunCallbacks(Bytes size) {
@@ -510,14 +524,24 @@ Status AllocatorCore::FreeSlow(ThreadCache& cache, Block* block, Arena& arena) {
   const std::uint64_t address = block->address;
   Record(telemetry::EventAction::kFreeCompleted, address, block->requested, arena.clock.stream(),
          telemetry::TagId{block->tag});
+  const std::uint64_t epoch = arena.clock.now();
   {
-    const std::uint64_t epoch = arena.clock.now();
     const MutexLock lock(arena.mutex);
     index_.Set(address, nullptr);
     arena.blocks.Free(block, epoch);
   }
-  if (passthrough_ != nullptr) return passthrough_->Release(address);
+  if (passthrough_ != nullptr) return PassBack(arena, address, epoch);
   return OkStatus();
+}
+
+Status AllocatorCore::PassBack(Arena& arena, std::uint64_t address, std::uint64_t epoch) {
+  // A stream that is being captured, or is not done for too long, keeps it until a Trim.
+  Status status = arena.clock.Wait(epoch, Deadline::After(kPatience));
+  if (status.ok()) status = passthrough_->Release(address);
+  const bool later = status.code() == StatusCode::kFailedPrecondition ||
+                     status.code() == StatusCode::kDeadlineExceeded;
+  // Freeing works on a lost device too, whose memory is gone.
+  return later || status.code() == StatusCode::kDeviceLost ? OkStatus() : status;
 }
 
 bool AllocatorCore::FreeCollected(const std::vector<Block*>& blocks) {
@@ -542,7 +566,7 @@ bool AllocatorCore::FreeCollected(const std::vector<Block*>& blocks) {
       arena.blocks.Free(block, epoch);
     }
     if (passthrough_ != nullptr) {
-      if (const Status status = passthrough_->Release(address); !status.ok()) {
+      if (const Status status = PassBack(arena, address, epoch); !status.ok()) {
         Log(LogLevel::kWarn, fmt::format("giving memory back: {}", status.ToString()));
       }
     }
@@ -551,6 +575,7 @@ bool AllocatorCore::FreeCollected(const std::vector<Block*>& blocks) {
 }
 
 Status AllocatorCore::RecordUse(DeviceAddress address, hal::StreamHandle stream) {
+  if (!address) return OkStatus();
   Block* const block = index_.Find(address.value());
   if (block == nullptr || block->mark != kLive) {
     return InvalidArgument(

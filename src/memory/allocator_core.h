@@ -85,6 +85,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   AllocatorCore(std::shared_ptr<hal::Device> its_device, DeviceAllocatorOptions options,
                 std::vector<hal::AccessGrant> grants);
 
+  Status CheckAlignment(Bytes alignment) const;
   std::uint64_t Round(std::uint64_t size) const;
   static telemetry::Pool KindOf(std::uint64_t size);
   ThreadCache& Local();
@@ -96,6 +97,8 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   [[gnu::noinline]] Result<Block*> ObtainSlow(Arena& arena, const Request& request);
   Block* TryArena(Arena& arena, const Request& request);
   Status FreeSlow(ThreadCache& cache, Block* block, Arena& arena);
+  // Pass-through: a block that was freed goes back to the device, once its stream is done.
+  Status PassBack(Arena& arena, std::uint64_t address, std::uint64_t epoch);
   void GiveBack(const ThreadCache::Batch& batch);
   // Frees blocks that were pending. False: there were none.
   bool FreeCollected(const std::vector<Block*>& blocks);
@@ -104,6 +107,8 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   void RunCallbacks(Bytes size);
   Status OutOfMemory(const Request& request, const Status& cause);
   Status CollectGarbage(std::uint64_t more);
+  // Until everything that they have now is done. Only a lost device is an error.
+  Status WaitForStreams(Deadline deadline);
 
   void CountAllocated(HotCounters::Shard& shard, const Block& block, telemetry::Pool kind);
   // Freed; and, now or later, no longer in use.

@@ -20,9 +20,12 @@ std::string Text(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
 // --- Limits -----------------------------------------------------------------------------------
 
 Status AllocatorCore::Trim(std::uint64_t target) {
-  FreeCollected(pending_.CollectAll(Deadline::After(kPatience)));
+  const Deadline deadline = Deadline::After(kPatience);
+  FreeCollected(pending_.CollectAll(deadline));
   FlushCaches(nullptr);
-  return source_->Trim(target, Deadline::After(kPatience));
+  // Here, and not under the lock that everybody needs who wants memory.
+  if (limit.held() > target) KEEL_TRY(WaitForStreams(deadline));
+  return source_->Trim(target);
 }
 
 Status AllocatorCore::SetFraction(double fraction) {
@@ -35,10 +38,14 @@ Status AllocatorCore::SetFraction(double fraction) {
 }
 
 Status AllocatorCore::ForgetStream(hal::StreamHandle stream) {
-  StreamClock& clock = arenas_.Clock(stream);
-  KEEL_TRY(clock.Wait(clock.now(), Deadline::After(kPatience)));
+  StreamClock* const clock = arenas_.FindClock(stream);
+  if (clock == nullptr || clock->retired()) return OkStatus();
+  KEEL_TRY(clock->Wait(clock->now(), Deadline::After(kPatience)));
+  clock->Retire();
   FreeCollected(pending_.Collect(PendingFrees::Effort::kPoll));
-  clock.Retire();
+  // A new stream may get the handle: whoever uses it asks the set of arenas, which notices.
+  const MutexLock lock(caches_mutex_);
+  for (const auto& cache : caches_) cache->ForgetRoutes();
   return OkStatus();
 }
 
@@ -178,8 +185,8 @@ telemetry::MemoryStats AllocatorCore::Stats() {
   take(stats.requested_bytes, kRequestedBytes);
   take(stats.active, kActiveBlocks);
   take(stats.active_bytes, kActiveBytes);
-  stats.front_cache_hits = hot.counters[kFrontHits];
   stats.front_cache_misses = hot.counters[kFrontMisses];
+  stats.front_cache_hits = stats.allocation.all.allocated - stats.front_cache_misses;
   stats.max_split_size = config.max_split_size == kUnlimited
                              ? -1
                              : static_cast<std::int64_t>(config.max_split_size.count());

@@ -5,7 +5,14 @@ namespace keel::memory {
 StreamClock& ArenaSet::ClockLocked(hal::StreamHandle stream) {
   std::unique_ptr<StreamClock>& clock = clocks_[stream];
   if (clock == nullptr) clock = std::make_unique<StreamClock>(device_, events_, stream);
+  if (clock->retired()) clock->Revive();
   return *clock;
+}
+
+StreamClock* ArenaSet::FindClock(hal::StreamHandle stream) const {
+  const MutexLock lock(mutex_);
+  const auto found = clocks_.find(stream);
+  return found == clocks_.end() ? nullptr : found->second.get();
 }
 
 StreamClock& ArenaSet::Clock(hal::StreamHandle stream) {
@@ -15,10 +22,11 @@ StreamClock& ArenaSet::Clock(hal::StreamHandle stream) {
 
 Arena& ArenaSet::Find(hal::StreamHandle stream, telemetry::Pool kind, PoolId pool) {
   const MutexLock lock(mutex_);
+  StreamClock& clock = ClockLocked(stream);
   Arena*& arena = by_key_[{stream, kind, pool}];
   if (arena == nullptr) {
     arenas_.push_back(std::make_unique<Arena>(static_cast<std::uint32_t>(arenas_.size()),
-                                              ClockLocked(stream), kind, pool));
+                                              clock, kind, pool));
     arena = arenas_.back().get();
     if (kind == telemetry::Pool::kLarge) arena->slack = large_slack_;
   }

@@ -18,8 +18,11 @@ class ArenaSet {
   ArenaSet(std::shared_ptr<hal::Device> device, EventPool& events, std::uint64_t large_slack)
       : device_(std::move(device)), events_(events), large_slack_(large_slack) {}
 
+  // Both take a stream that was retired for a new one with the same handle.
   Arena& Find(hal::StreamHandle stream, telemetry::Pool kind, PoolId pool) KEEL_EXCLUDES(mutex_);
   StreamClock& Clock(hal::StreamHandle stream) KEEL_EXCLUDES(mutex_);
+  // Null: nobody asked for it so far.
+  StreamClock* FindClock(hal::StreamHandle stream) const KEEL_EXCLUDES(mutex_);
   // In the order of their making.
   std::vector<Arena*> List() const KEEL_EXCLUDES(mutex_);
   std::vector<StreamClock*> Clocks() const KEEL_EXCLUDES(mutex_);

@@ -24,19 +24,17 @@ void BiasedLock::WaitForOther() {
     inside_.store(false, std::memory_order_release);
     others_.Lock();  // until the other is through
     others_.Unlock();
-    inside_.store(true, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  } while (asked_.load(std::memory_order_acquire));
+    inside_.store(true, std::memory_order_seq_cst);
+  } while (asked_.load(std::memory_order_seq_cst));
 }
 
 void BiasedLock::OtherLock() {
   others_.Lock();
-  asked_.store(true, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  asked_.store(true, std::memory_order_seq_cst);
   if (kAsymmetric.load(std::memory_order_relaxed)) {
     syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
   }
-  while (inside_.load(std::memory_order_acquire)) std::this_thread::yield();
+  while (inside_.load(std::memory_order_seq_cst)) std::this_thread::yield();
 }
 
 void BiasedLock::OtherUnlock() {

@@ -24,13 +24,13 @@ class KEEL_CAPABILITY("mutex") BiasedLock {
 
   // For the owner: one thread, always the same. Not recursive.
   void OwnerLock() KEEL_ACQUIRE() {
-    inside_.store(true, std::memory_order_relaxed);
     if (kAsymmetric.load(std::memory_order_relaxed)) {
-      std::atomic_signal_fence(std::memory_order_seq_cst);
+      inside_.store(true, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);  // for the compiler alone
     } else {
-      std::atomic_thread_fence(std::memory_order_seq_cst);
+      inside_.store(true, std::memory_order_seq_cst);
     }
-    if (asked_.load(std::memory_order_acquire)) [[unlikely]] {
+    if (asked_.load(std::memory_order_seq_cst)) [[unlikely]] {
       WaitForOther();
     }
   }

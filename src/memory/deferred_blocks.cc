@@ -121,7 +121,7 @@ Status DeferredBlocks::Wait(hal::Device& device, const Waiting& waiting, Deadlin
   if (state.ok() && *state != hal::CaptureState::kNone) {
     return FailedPrecondition("a stream that used the memory is capturing; end that first");
   }
-  const Status status = state.ok() ? device.SynchronizeStream(stream, deadline) : state.status();
+  Status status = state.ok() ? device.SynchronizeStream(stream, deadline) : state.status();
   // The stream is gone, against the rules; its work may still run.
   if (status.code() == StatusCode::kInvalidArgument) return device.Synchronize(deadline);
   return status;

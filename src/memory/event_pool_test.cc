@@ -60,6 +60,7 @@ TEST_F(EventPoolTest, NoMoreThanMaxIdleAreKeptAndTrimDestroysThem) {
     EventPool pool(device_, {.max_idle = 3});
     {
       std::vector<PooledEvent> events;
+      events.reserve(8);
       for (int i = 0; i < 8; ++i) events.push_back(Need(pool.Acquire()));
       std::set<std::uint64_t> handles;
       for (const PooledEvent& event : events) handles.insert(event.get().value);
@@ -131,6 +132,7 @@ TEST_F(EventPoolTest, ThreadsNeverShareAnEvent) {
   Mutex mutex;
   std::set<std::uint64_t> taken;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int turn = 0; turn < 2000; ++turn) {

@@ -16,6 +16,12 @@ std::uint64_t UpTo(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+// See the header: how much of the time may go into moving, and what part of an arena it gets at once
+// when that is exceeded.
+constexpr double kMovesShare = 0.05;
+constexpr double kMovesAtOnceNs = 50e6;  // a program that has just begun may move so much
+constexpr std::uint64_t kSpareParts = 16;
+
 // What a request for addresses falls back to when there are not so many.
 constexpr int kReserveTries = 6;
 
@@ -90,7 +96,8 @@ bool ExpandableSource::Haunted(std::uint64_t begin, std::uint64_t end) {
 std::vector<ExpandableSource::Gap> ExpandableSource::GapsOf(const Range& range,
                                                             const BlockPool& blocks) {
   std::vector<Gap> gaps;
-  Gap gap{.addresses = {range.begin, range.begin}};
+  Gap gap;
+  gap.addresses = {range.begin, range.begin};
   for (auto span = blocks.spans().lower_bound(range.begin);
        span != blocks.spans().end() && span->first < range.end; ++span) {
     Block* const first = span->second.first();
@@ -100,7 +107,8 @@ std::vector<ExpandableSource::Gap> ExpandableSource::GapsOf(const Range& range,
     gap.addresses.end = first->free() ? first->end() : first->address;
     // A gap that is all there is none that memory could be added to.
     if (gap.addresses.begin < span->first) gaps.push_back(gap);
-    gap = {.addresses = {last->free() ? last->address : last->end(), 0}};
+    gap = {};
+    gap.addresses.begin = last->free() ? last->address : last->end();
     if (last->free()) gap.blocks.push_back(last);
   }
   gap.addresses.end = range.end;
@@ -124,6 +132,7 @@ Result<ExpandableSource::Place> ExpandableSource::FindPlace(Arena& arena, std::u
       if (bytes >= least || Haunted(address, address + size)) return;
       least = bytes;
       best.address = address;
+      best.end = gap.addresses.end;
       best.blocks = gap.blocks;
     };
     for (const Range& range : ranges_) {
@@ -150,8 +159,11 @@ Result<ExpandableSource::Place> ExpandableSource::FindPlace(Arena& arena, std::u
 }
 
 Status ExpandableSource::AddRange(Arena& arena, std::uint64_t size) {
-  const std::uint64_t wish =
-      options_.reserve != 0 ? options_.reserve : 4 * device_->info().memory.count();
+  // Addresses are many but not without end, and every stream has two arenas.
+  const std::uint64_t memory = device_->info().memory.count();
+  const std::uint64_t wish = options_.reserve != 0 ? options_.reserve
+                             : arena.kind == telemetry::Pool::kSmall ? memory / 8
+                                                                     : memory;
   std::uint64_t reserve = std::max(UpTo(wish, granule_), size);
   for (int i = 0;; ++i) {
     Result<hal::AddressRange> range =
@@ -174,6 +186,8 @@ Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uin
   Place place;
   std::vector<Interval> missing;
   std::vector<Block*> held;
+  std::vector<Interval> spare;
+  const From from = MovesTooMuch() ? From::kDevice : From::kAnywhere;
   {
     const MutexLock arena_lock(arena.mutex);
     // Somebody may have been here while this thread waited for the lock.
@@ -187,17 +201,39 @@ Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uin
       const std::uint64_t end = std::min(block->end(), place.address + size);
       if (begin < end) held.push_back(arena.blocks.Take(block, begin, end - begin));
     }
+    if (from == From::kDevice) {
+      const std::uint64_t begin = PageUp(place.address + size);
+      const std::uint64_t end =
+          std::min(PageDown(place.end), begin + PageUp(arena.blocks.bytes() / kSpareParts));
+      if (begin < end && !Haunted(begin, end)) spare = Missing(begin, end);
+    }
   }
   std::vector<Handle*> filled;
-  const Status status = Fill(arena, missing, filled);
+  Status status = Fill(arena, missing, from, filled);
+  if (from == From::kDevice && status.code() == StatusCode::kResourceExhausted) {
+    // Then it moves after all: what was filled stays filled.
+    for (const Handle* const handle : filled) {
+      for (Interval& interval : missing) {
+        if (interval.begin == handle->at) interval.begin += handle->size;
+      }
+    }
+    std::erase_if(missing, [](const Interval& interval) { return interval.size() == 0; });
+    status = Fill(arena, missing, From::kAnywhere, filled);
+  } else if (status.ok() && !spare.empty()) {
+    // What is more than asked for may fail.
+    static_cast<void>(Fill(arena, spare, From::kDevice, filled).ok());
+  }
   const MutexLock arena_lock(arena.mutex);
+  // The piece after which all of the place is free has joined the others.
   Block* free = nullptr;
-  for (Block* const block : held) free = arena.blocks.Free(block, block->epoch);
+  const auto joined = [&](Block* block) {
+    if (block->address <= place.address && place.address + size <= block->end()) free = block;
+  };
+  for (Block* const block : held) joined(arena.blocks.Free(block, block->epoch));
   for (const Handle* const handle : filled) {
-    free = arena.blocks.Add(handle->at, handle->size, handle->epoch);
+    joined(arena.blocks.Add(handle->at, handle->size, handle->epoch));
   }
   if (!status.ok()) return status;
-  // The last piece to become free joined all the others.
   return arena.blocks.Take(free, place.address, size);
 }
 
@@ -307,13 +343,18 @@ void ExpandableSource::TakeDonors(const Arena& arena, const std::vector<Interval
   }
 }
 
-Status ExpandableSource::Fill(Arena& arena, const std::vector<Interval>& missing,
+bool ExpandableSource::MovesTooMuch() const {
+  return static_cast<double>(stats_.move_ns) >
+         kMovesAtOnceNs + kMovesShare * static_cast<double>(Now() - began_ns_);
+}
+
+Status ExpandableSource::Fill(Arena& arena, const std::vector<Interval>& missing, From from,
                               std::vector<Handle*>& filled) {
   std::vector<Handle*> donors;
-  TakeDonors(arena, missing, donors);
+  if (from == From::kAnywhere) TakeDonors(arena, missing, donors);
   Status status;
   for (const Interval& interval : missing) {
-    status = FillInterval(arena, interval, donors, filled);
+    status = FillInterval(arena, interval, from, donors, filled);
     if (!status.ok()) break;
   }
   for (Handle* const donor : donors) PutBack(donor);
@@ -321,8 +362,8 @@ Status ExpandableSource::Fill(Arena& arena, const std::vector<Interval>& missing
   return status;
 }
 
-Status ExpandableSource::FillInterval(Arena& arena, Interval interval, std::vector<Handle*>& donors,
-                                      std::vector<Handle*>& filled) {
+Status ExpandableSource::FillInterval(Arena& arena, Interval interval, From from,
+                                      std::vector<Handle*>& donors, std::vector<Handle*>& filled) {
   while (interval.size() != 0) {
     Handle* handle = nullptr;
     const auto ghost = extents_.find(interval.begin);
@@ -338,10 +379,12 @@ Status ExpandableSource::FillInterval(Arena& arena, Interval interval, std::vect
     }
     if (found != donors.end()) {
       handle = *found;
+      const std::int64_t before = stats_.driver_ns;
       KEEL_TRY(MapAt(handle, arena, interval.begin));
+      stats_.move_ns += stats_.driver_ns - before;
       donors.erase(found);
     } else {
-      ReleaseLargerThan(interval.size());
+      if (from == From::kAnywhere) ReleaseLargerThan(interval.size());
       const std::int64_t before = stats_.driver_ns;
       KEEL_ASSIGN(handle, Create(NewHandleSize(arena, interval.size())));
       if (Status mapped = MapAt(handle, arena, interval.begin); !mapped.ok()) {
@@ -520,15 +563,14 @@ bool ExpandableSource::ReleaseLargerThan(std::uint64_t size) {
   return true;
 }
 
-Status ExpandableSource::Trim(std::uint64_t target, Deadline wait) {
+Status ExpandableSource::Trim(std::uint64_t target) {
   const MutexLock lock(mutex_);
   Status status;
   for (Arena* const from : arenas_()) {
     if (limit_.held() <= target) break;
     if (!from->open) continue;
-    // A wait that ends early leaves what is still in use.
-    const Status waited = from->clock.Wait(from->clock.now(), wait);
-    if (waited.code() == StatusCode::kDeviceLost) return waited;
+    // Fails on a stream that is being captured: what it freed before is known all the same.
+    static_cast<void>(from->clock.Mark(from->clock.now()).ok());
     KEEL_ASSIGN(const std::uint64_t passed, from->clock.Poll());
     std::vector<Handle*> gone;
     {
@@ -550,6 +592,14 @@ Status ExpandableSource::Trim(std::uint64_t target, Deadline wait) {
       if (status.ok()) status = std::move(released);
     }
   }
+  // Addresses without any memory go too.
+  std::erase_if(ranges_, [&](Range& range) KEEL_REQUIRES(mutex_) {
+    const auto extent = extents_.lower_bound(range.begin);
+    if (extent != extents_.end() && extent->first < range.end) return false;
+    Status closed = range.addresses.Close();
+    if (status.ok()) status = std::move(closed);
+    return true;
+  });
   return status;
 }
 

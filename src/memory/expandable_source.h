@@ -22,6 +22,10 @@
 // at what it has spent: as long as the calls cost less than `upkeep` of the time since it began,
 // new handles are as small as the device allows, else up to `handle_size`
 // (docs/essays/how-large-a-handle.md).
+//
+// A program whose requests never repeat could make the source move memory all the time. When moving
+// has taken more than a twentieth of the time, it takes new memory instead of moving, and a part
+// more than asked for, until requests find holes again or the limit is reached.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +49,8 @@ struct ExpandableOptions {
   std::uint64_t handle_size = 16 << 20;       // the largest, for large requests
   std::uint64_t small_handle_size = 2 << 20;  // for small ones
   double upkeep = 0.02;                       // part of the time that may go into finer handles
-  std::uint64_t reserve = 0;                  // addresses per range; 0: four times the device
+  std::uint64_t reserve = 0;                  // addresses per range; 0: as much as the device has, an
+                                              // eighth of it for small requests
   std::uint32_t max_ghosts = 16'384;          // in all
   std::vector<hal::AccessGrant> grants;       // the owner and its peers
   hal::MemoryOptions memory{};
@@ -61,6 +66,7 @@ class ExpandableSource : public SegmentSource {
     std::uint64_t returned = 0;  // to where they were mapped already
     std::uint64_t unmapped = 0;  // ghosts
     std::int64_t driver_ns = 0;  // spent in calls of the driver
+    std::int64_t move_ns = 0;    // and of that, in moving
   };
 
   ExpandableSource(std::shared_ptr<hal::Device> device, AddressIndex& index, MemoryLimit& limit,
@@ -69,7 +75,7 @@ class ExpandableSource : public SegmentSource {
 
   Result<Block*> Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) override
       KEEL_EXCLUDES(mutex_);
-  Status Trim(std::uint64_t target, Deadline wait) override KEEL_EXCLUDES(mutex_);
+  Status Trim(std::uint64_t target) override KEEL_EXCLUDES(mutex_);
   std::vector<SegmentInfo> Segments() override KEEL_EXCLUDES(mutex_);
 
   // The memory at these addresses stays there, free or not, until Unpin. kInvalidArgument: some of
@@ -120,6 +126,7 @@ class ExpandableSource : public SegmentSource {
   // Where a request could go: its first address, and the free blocks that are there.
   struct Place {
     std::uint64_t address = 0;
+    std::uint64_t end = 0;  // of the gap that it is in
     std::vector<Block*> blocks;
   };
   struct Gap {  // between live blocks, and what of it is there
@@ -138,10 +145,13 @@ class ExpandableSource : public SegmentSource {
   bool Haunted(std::uint64_t begin, std::uint64_t end) KEEL_REQUIRES(mutex_);
   Status AddRange(Arena& arena, std::uint64_t size) KEEL_REQUIRES(mutex_);
 
-  Status Fill(Arena& arena, const std::vector<Interval>& missing, std::vector<Handle*>& filled)
-      KEEL_REQUIRES(mutex_);
-  Status FillInterval(Arena& arena, Interval interval, std::vector<Handle*>& donors,
+  // What may fill a place: any memory, or new memory only.
+  enum class From : std::uint8_t { kAnywhere, kDevice };
+  Status Fill(Arena& arena, const std::vector<Interval>& missing, From from,
+              std::vector<Handle*>& filled) KEEL_REQUIRES(mutex_);
+  Status FillInterval(Arena& arena, Interval interval, From from, std::vector<Handle*>& donors,
                       std::vector<Handle*>& filled) KEEL_REQUIRES(mutex_);
+  bool MovesTooMuch() const KEEL_REQUIRES(mutex_);
   // Takes free handles out of their arenas, for `missing`: at most as many bytes as that.
   void TakeDonors(const Arena& arena, const std::vector<Interval>& missing,
                   std::vector<Handle*>& donors) KEEL_REQUIRES(mutex_);

@@ -605,8 +605,10 @@ HostAllocator::HostAllocator(std::shared_ptr<hal::Device> device,
     : state_(std::make_unique<State>(std::move(device), options)) {}
 
 HostAllocator::~HostAllocator() {
-  // The parent's memory, and perhaps a lock that is held for ever.
-  if (!state_->here()) static_cast<void>(state_.release());
+  // For ever: the parent's memory, and perhaps a lock that nobody gives back.
+  if (!state_->here()) {
+    [[maybe_unused]] const State* const parents = state_.release();
+  }
 }
 
 const std::shared_ptr<hal::Device>& HostAllocator::device() const { return state_->device(); }

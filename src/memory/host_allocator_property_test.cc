@@ -189,6 +189,7 @@ void RunAll(const HostAllocatorOptions& options, unsigned seed, int rounds) {
     HostAllocator allocator(device, options);
     Shared shared{device, allocator, {}};
     std::vector<std::thread> threads;
+    threads.reserve(4);
     for (unsigned thread = 0; thread < 4; ++thread) {
       threads.emplace_back([&, thread] { Worker(shared, seed * 100 + thread).Run(rounds); });
     }

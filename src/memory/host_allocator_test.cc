@@ -226,6 +226,7 @@ TEST_F(HostAllocatorTest, TheLimitIsExactWhileThreadsRace) {
   HostAllocator allocator(device_, {.limit = kLimit});
   std::atomic<int> refused{0};
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (unsigned thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&, thread] {
       std::mt19937 random(thread);
@@ -276,9 +277,11 @@ TEST_F(HostAllocatorTest, SizesThatComeAgainCauseNoDriverCall) {
   HostAllocator allocator(device_);
   std::mt19937_64 random(1);
   std::vector<Bytes> sizes;
+  sizes.reserve(60);
   for (int i = 0; i < 60; ++i) sizes.emplace_back(1000 + random() % 20000000);
   const auto step = [&] {
     std::vector<void*> live;
+    live.reserve(sizes.size());
     for (const Bytes size : sizes) live.push_back(Take(allocator, size));
     ASSERT_TRUE(IsOk(allocator.FreeAll(live)));
   };
@@ -495,6 +498,7 @@ TEST_F(HostAllocatorTest, TheBackgroundThreadKeepsMemoryAhead) {
     HostAllocator allocator(device_, {.limit = 64_MiB, .background_reserve = 4_MiB});
     while (allocator.stats().memory.allocations.current == 0) std::this_thread::yield();
     std::vector<void*> live;
+    live.reserve(300);
     for (int i = 0; i < 300; ++i) live.push_back(Take(allocator, 100_KiB));
     while (allocator.stats().memory.allocated_bytes.current < Signed(32_MiB)) {
       std::this_thread::yield();

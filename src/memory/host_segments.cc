@@ -25,6 +25,7 @@ hal::HostMemory HostSegments::Remove(Block* whole) {
 
 std::vector<hal::HostMemory> HostSegments::RemoveAll() {
   std::vector<hal::HostMemory> all;
+  all.reserve(memory_.size());
   for (auto& [address, memory] : memory_) all.push_back(std::move(memory));
   memory_.clear();
   return all;

@@ -265,8 +265,10 @@ ParallelCopy::ParallelCopy(const ParallelCopyOptions& options)
     : crew_(std::make_unique<Crew>(options)) {}
 
 ParallelCopy::~ParallelCopy() {
-  // A child has neither the threads nor a lock that it can trust.
-  if (!crew_->here()) static_cast<void>(crew_.release());
+  // For ever: a child has neither the threads nor a lock that it can trust.
+  if (!crew_->here()) {
+    [[maybe_unused]] const Crew* const parents = crew_.release();
+  }
 }
 
 std::shared_ptr<ParallelCopy> ParallelCopy::Shared() {

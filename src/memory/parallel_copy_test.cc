@@ -88,6 +88,7 @@ TEST(ParallelCopyTest, CallersAtTheSameTimeEachGetTheirWholeCopy) {
     options.linger = std::chrono::microseconds(linger);
     ParallelCopy copy(options);
     std::vector<std::thread> callers;
+    callers.reserve(6);
     for (unsigned caller = 0; caller < 6; ++caller) {
       callers.emplace_back([&copy, caller] {
         std::mt19937 random(caller);

@@ -1,5 +1,7 @@
 #include "memory/pending_frees.h"
 
+#include <utility>
+
 namespace keel::memory {
 namespace {
 
@@ -58,12 +60,19 @@ std::vector<Block*> PendingFrees::Collect(Effort effort) {
 
 std::vector<Block*> PendingFrees::CollectAll(Deadline deadline) {
   std::vector<Block*> done;
-  const MutexLock lock(mutex_);
-  for (auto& [clock, queue] : queues_) {
-    if (queue.waiting.empty()) continue;
-    static_cast<void>(clock->Wait(queue.waiting.back().epoch, deadline).ok());
-    PopLocked(*clock, queue, done);
+  if (empty()) return done;
+  std::vector<std::pair<StreamClock*, std::uint64_t>> last;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [clock, queue] : queues_) {
+      if (!queue.waiting.empty()) last.emplace_back(clock, queue.waiting.back().epoch);
+    }
   }
+  for (const auto& [clock, epoch] : last) {
+    static_cast<void>(clock->Wait(epoch, deadline).ok());
+  }
+  const MutexLock lock(mutex_);
+  for (auto& [clock, queue] : queues_) PopLocked(*clock, queue, done);
   return done;
 }
 

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "keel/hal/capture_mode.h"
+
 namespace keel::memory {
 namespace {
 
@@ -11,6 +13,12 @@ constexpr std::uint64_t kSmallSegment = 2 << 20;
 constexpr std::uint64_t kOwnSegment = 10 << 20;  // from here on a request has a segment of its own
 
 }  // namespace
+
+PlainSource::~PlainSource() {
+  const hal::ScopedCaptureMode relaxed(hal::CaptureMode::kRelaxed);
+  const MutexLock lock(mutex_);
+  segments_.clear();
+}
 
 std::uint64_t PlainSource::SegmentSize(const Arena& arena, std::uint64_t size) const {
   if (options_.exact) return size;
@@ -33,6 +41,7 @@ Result<Block*> PlainSource::Grow(Arena& arena, std::uint64_t size, std::uint64_t
         "{} more would exceed the limit of {}, of which {} is held", ToString(Bytes(bytes)),
         ToString(Bytes(limit_.limit())), ToString(Bytes(limit_.held()))));
   }
+  const hal::ScopedCaptureMode relaxed(hal::CaptureMode::kRelaxed);
   Result<hal::PlainMemory> memory = hal::PlainMemory::Create(device_, Bytes(bytes));
   Status status =
       memory.ok() ? index_.Cover(memory->address().value(), bytes) : std::move(memory).status();
@@ -50,19 +59,27 @@ Result<Block*> PlainSource::Grow(Arena& arena, std::uint64_t size, std::uint64_t
   return arena.blocks.Take(free, begin, all ? bytes : size);
 }
 
-bool PlainSource::TakeOut(const SegmentMap::iterator& segment) {
+bool PlainSource::IsFree(const SegmentMap::iterator& segment) {
+  Arena& arena = *segment->second.arena;
+  const MutexLock lock(arena.mutex);
+  // Spans are kept apart, so a free one is a single block.
+  const Block* const block = arena.blocks.spans().at(segment->first).first();
+  return block->free() && block->size == segment->second.memory.size().count();
+}
+
+bool PlainSource::TakeOut(const SegmentMap::iterator& segment, std::uint64_t passed) {
   Arena& arena = *segment->second.arena;
   const std::uint64_t size = segment->second.memory.size().count();
   const MutexLock lock(arena.mutex);
-  // Spans are kept apart, so a free one is a single block.
   Block* const block = arena.blocks.spans().at(segment->first).first();
-  if (!block->free() || block->size != size) return false;
+  if (!block->free() || block->size != size || block->epoch > passed) return false;
   arena.blocks.Remove(block, segment->first, size);
   return true;
 }
 
 Status PlainSource::Close(SegmentMap::iterator segment) {
   const std::uint64_t size = segment->second.memory.size().count();
+  const hal::ScopedCaptureMode relaxed(hal::CaptureMode::kRelaxed);
   Status closed = segment->second.memory.Close();
   limit_.GiveBack(size);
   listener_.OnUnmapped(*segment->second.arena, segment->first, size, true);
@@ -70,12 +87,20 @@ Status PlainSource::Close(SegmentMap::iterator segment) {
   return closed;
 }
 
-Status PlainSource::Trim(std::uint64_t target, Deadline /*wait*/) {
+Status PlainSource::Trim(std::uint64_t target) {
   const MutexLock lock(mutex_);
   Status status;
+  std::map<StreamClock*, std::uint64_t> passed;
   for (auto next = segments_.begin(); next != segments_.end() && limit_.held() > target;) {
     const auto segment = next++;
-    if (!segment->second.arena->open || !TakeOut(segment)) continue;
+    if (!segment->second.arena->open || !IsFree(segment)) continue;
+    StreamClock& clock = segment->second.arena->clock;
+    if (!passed.contains(&clock)) {
+      // Fails on a stream that is being captured: what it freed before is known all the same.
+      static_cast<void>(clock.Mark(clock.now()).ok());
+      KEEL_ASSIGN(passed[&clock], clock.Poll());
+    }
+    if (!TakeOut(segment, passed[&clock])) continue;
     Status closed = Close(segment);
     if (status.ok()) status = std::move(closed);
   }
@@ -85,7 +110,9 @@ Status PlainSource::Trim(std::uint64_t target, Deadline /*wait*/) {
 Status PlainSource::Release(std::uint64_t address) {
   const MutexLock lock(mutex_);
   const auto segment = segments_.find(address);
-  if (segment == segments_.end() || !TakeOut(segment)) return OkStatus();
+  if (segment == segments_.end()) return OkStatus();
+  KEEL_ASSIGN(const std::uint64_t passed, segment->second.arena->clock.Poll());
+  if (!TakeOut(segment, passed)) return OkStatus();
   return Close(segment);
 }
 

@@ -3,8 +3,8 @@
 // for small requests, `large_segment_size` for those below 10 MiB, else the request rounded to 2
 // MiB.
 //
-// A segment goes back to the device only when all of it is free. Giving it back waits for the
-// device, as the primitive says.
+// A segment goes back to the device only when all of it is free and the work on it is done: the
+// driver's own free may wait for that, or not.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +34,13 @@ class PlainSource : public SegmentSource {
         limit_(limit),
         listener_(listener),
         options_(options) {}
+  ~PlainSource() override;
 
   Result<Block*> Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) override
       KEEL_EXCLUDES(mutex_);
-  Status Trim(std::uint64_t target, Deadline wait) override KEEL_EXCLUDES(mutex_);
+  Status Trim(std::uint64_t target) override KEEL_EXCLUDES(mutex_);
   std::vector<SegmentInfo> Segments() override KEEL_EXCLUDES(mutex_);
-  // Gives one segment back, if all of it is free.
+  // Gives one segment back, if all of it is free and nothing uses it any more.
   Status Release(std::uint64_t address) KEEL_EXCLUDES(mutex_);
 
  private:
@@ -48,8 +49,10 @@ class PlainSource : public SegmentSource {
     Arena* arena = nullptr;
   };
   using SegmentMap = std::map<std::uint64_t, Segment>;
-  // Takes a segment out of its arena; false: some of it is in use.
-  static bool TakeOut(const SegmentMap::iterator& segment);
+  // Whether all of a segment is free.
+  static bool IsFree(const SegmentMap::iterator& segment);
+  // Takes a free segment out of its arena; false: it is not, or was freed after the epoch `passed`.
+  static bool TakeOut(const SegmentMap::iterator& segment, std::uint64_t passed);
   Status Close(SegmentMap::iterator segment) KEEL_REQUIRES(mutex_);
   std::uint64_t SegmentSize(const Arena& arena, std::uint64_t size) const;
 

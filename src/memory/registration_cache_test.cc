@@ -17,7 +17,6 @@ namespace {
 
 using hal::IsOk;
 using hal::Need;
-using hal::Primitive;
 
 constexpr std::size_t kHostPage = 4096;
 
@@ -237,6 +236,7 @@ TEST_F(RegistrationCacheTest, AForkedChildIsRefusedAndLeavesTheParentsPinsAlone)
 TEST_F(RegistrationCacheTest, ThreadsThatPinAndUnpinTheSamePagesStayWithinTheLimit) {
   RegistrationCache cache(device_, {.limit = Bytes(24 * kHostPage)});
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (unsigned thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&, thread] {
       std::uint64_t random = thread + 1;

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "keel/base/deadline.h"
 #include "keel/base/result.h"
 #include "memory/arena.h"
 
@@ -48,9 +47,9 @@ class SegmentSource {
   virtual Result<Block*> Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) = 0;
 
   // Gives free memory back to the device until at most `target` bytes are held, or nothing more is
-  // free. Memory that pending work may touch is waited for until `wait`, then left. Arenas that are
-  // not open are left alone.
-  virtual Status Trim(std::uint64_t target, Deadline wait) = 0;
+  // free. Waits for nothing: memory that pending work may touch is left, and so are arenas that are
+  // not open.
+  virtual Status Trim(std::uint64_t target) = 0;
 
   virtual std::vector<SegmentInfo> Segments() = 0;
 };

@@ -128,6 +128,7 @@ TEST_F(StagingTest, OneBufferIsEnough) {
 TEST_F(StagingTest, CallersAtTheSameTimeDoNotMixTheirBytes) {
   const auto staging = Make();
   std::vector<std::thread> callers;
+  callers.reserve(4);
   for (unsigned caller = 0; caller < 4; ++caller) {
     callers.emplace_back([&, caller] {
       const hal::Stream stream = Need(hal::Stream::Create(inner_));

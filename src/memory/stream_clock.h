@@ -37,13 +37,17 @@ class StreamClock {
   // Makes sure that `epoch` has an end to wait for. No driver call if it has one already.
   Status Mark(std::uint64_t epoch) KEEL_EXCLUDES(mutex_);
   // Whether all work before the end of `epoch` is done. An epoch without a mark is not.
-  // kDeviceLost, and every other error of the event, is an error and not "not yet".
+  // kDeviceLost, and every other error of the event, is an error and not "not yet". An event that
+  // cannot be asked is given up: its epoch needs a new mark.
   Result<bool> Passed(std::uint64_t epoch) KEEL_EXCLUDES(mutex_);
   // The last epoch that is known to have passed, after asking about those that are marked.
   Result<std::uint64_t> Poll() KEEL_EXCLUDES(mutex_);
   // The stream is gone, and was idle: every date is past from now on, and it is asked no more.
   void Retire() { retired_.store(true, std::memory_order_release); }
-  // Marks and waits.
+  // A new stream has the handle.
+  void Revive() { retired_.store(false, std::memory_order_release); }
+  bool retired() const { return retired_.load(std::memory_order_acquire); }
+  // Marks and waits, without a lock that others need meanwhile.
   Status Wait(std::uint64_t epoch, Deadline deadline) KEEL_EXCLUDES(mutex_);
 
  private:
@@ -51,7 +55,12 @@ class StreamClock {
     std::uint64_t epoch = 0;
     PooledEvent event;
   };
-  Status MarkLocked(std::uint64_t epoch) KEEL_REQUIRES(mutex_);
+  // Ends the present epoch.
+  Status RecordLocked() KEEL_REQUIRES(mutex_);
+  void PassLocked(std::uint64_t epoch) KEEL_REQUIRES(mutex_);
+  // An end that is no longer in ends_ could not be asked: unless the device is lost, later marks
+  // stand for its epoch too.
+  void ForgetEndLocked(const Status& status) KEEL_REQUIRES(mutex_);
 
   const std::shared_ptr<hal::Device> device_;
   EventPool& events_;
@@ -61,7 +70,8 @@ class StreamClock {
   std::atomic<std::uint64_t> passed_{0};  // this epoch and all before it
   Mutex mutex_;
   std::uint64_t marked_ KEEL_GUARDED_BY(mutex_) = 0;  // this epoch and all before it have an end
-  std::deque<End> ends_ KEEL_GUARDED_BY(mutex_);      // not known to be reached, in order
+  // Not known to be reached, in order; without those that somebody waits for now.
+  std::deque<End> ends_ KEEL_GUARDED_BY(mutex_);
 };
 
 }  // namespace keel::memory

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -31,7 +32,7 @@ enum Gauge : std::size_t {
   kActiveBytes,
   kGaugeKinds,
 };
-enum Counter : std::size_t { kFrontHits, kFrontMisses, kCounters };
+enum Counter : std::size_t { kFrontMisses, kCounters };
 using HotCounters = telemetry::ShardedCounters<3 * kGaugeKinds, kCounters>;
 
 class ThreadCache {
@@ -81,12 +82,16 @@ class ThreadCache {
   BiasedLock lock;
   // Written by the owning thread alone.
   HotCounters::Shard* const shard;
-  // The arena that the thread used last, for each kind, and for which stream.
+  // The arena that the thread used last, for each kind, and for which stream. Others may only
+  // forget it.
   struct Route {
     hal::StreamHandle stream;
-    Arena* arena = nullptr;
+    std::atomic<Arena*> arena{nullptr};
   };
   std::array<Route, 2> last{};
+  void ForgetRoutes() {
+    for (Route& route : last) route.arena.store(nullptr, std::memory_order_relaxed);
+  }
 
  private:
   static constexpr std::size_t kShelves = 64;

@@ -112,22 +112,27 @@ class alignas(64) ShardedCounters<kGauges, kCounters>::Shard {
   // Amounts are positive.
   void Increase(std::size_t gauge, std::int64_t amount) {
     NoticeWindow();
-    IncreaseNoticed(gauge, amount);
+    Add(gauge, amount);
   }
   void Decrease(std::size_t gauge, std::int64_t amount) {
     NoticeWindow();
-    DecreaseNoticed(gauge, amount);
+    Remove(gauge, amount);
   }
-  // Several at once: gauge `first` by the first amount, the next one by the second, ...
+  // Several at once, in two places: gauges `a` and `b` by the first amount, the ones behind them by
+  // the second, ...
   template <std::size_t kAmounts>
-  void IncreaseEach(std::size_t first, const std::array<std::int64_t, kAmounts>& amounts) {
+  void IncreaseEach(std::size_t a, std::size_t b,
+                    const std::array<std::int64_t, kAmounts>& amounts) {
     NoticeWindow();
-    for (std::size_t i = 0; i < kAmounts; ++i) IncreaseNoticed(first + i, amounts[i]);
+    for (std::size_t i = 0; i < kAmounts; ++i) Add(a + i, amounts[i]);
+    for (std::size_t i = 0; i < kAmounts; ++i) Add(b + i, amounts[i]);
   }
   template <std::size_t kAmounts>
-  void DecreaseEach(std::size_t first, const std::array<std::int64_t, kAmounts>& amounts) {
+  void DecreaseEach(std::size_t a, std::size_t b,
+                    const std::array<std::int64_t, kAmounts>& amounts) {
     NoticeWindow();
-    for (std::size_t i = 0; i < kAmounts; ++i) DecreaseNoticed(first + i, amounts[i]);
+    for (std::size_t i = 0; i < kAmounts; ++i) Remove(a + i, amounts[i]);
+    for (std::size_t i = 0; i < kAmounts; ++i) Remove(b + i, amounts[i]);
   }
   void Count(std::size_t counter, std::int64_t amount = 1) {
     std::atomic<std::int64_t>& count = counts_[counter];
@@ -136,8 +141,9 @@ class alignas(64) ShardedCounters<kGauges, kCounters>::Shard {
 
  private:
   friend class ShardedCounters;
+  friend struct ShardedCountersTestPeer;  // updates that have not noticed a window
 
-  void IncreaseNoticed(std::size_t gauge, std::int64_t amount) {
+  void Add(std::size_t gauge, std::int64_t amount) {
     Cell& cell = cells_[gauge];
     const std::int64_t added = cell.added.load(std::memory_order_relaxed) + amount;
     cell.added.store(added, std::memory_order_release);
@@ -148,7 +154,7 @@ class alignas(64) ShardedCounters<kGauges, kCounters>::Shard {
       parent_.Fold();
     }
   }
-  void DecreaseNoticed(std::size_t gauge, std::int64_t amount) {
+  void Remove(std::size_t gauge, std::int64_t amount) {
     Cell& cell = cells_[gauge];
     const std::int64_t removed = cell.removed.load(std::memory_order_relaxed) + amount;
     cell.removed.store(removed, std::memory_order_release);
@@ -157,6 +163,7 @@ class alignas(64) ShardedCounters<kGauges, kCounters>::Shard {
       parent_.Fold();
     }
   }
+
   // Written by the owner only; others read the atomics.
   struct alignas(64) Cell {
     std::atomic<std::int64_t> added{0};

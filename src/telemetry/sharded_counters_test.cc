@@ -9,6 +9,18 @@
 #include <vector>
 
 namespace keel::telemetry {
+
+struct ShardedCountersTestPeer {
+  template <class Shard>
+  static void AddUnnoticed(Shard* shard, std::size_t gauge, std::int64_t amount) {
+    shard->Add(gauge, amount);
+  }
+  template <class Shard>
+  static void RemoveUnnoticed(Shard* shard, std::size_t gauge, std::int64_t amount) {
+    shard->Remove(gauge, amount);
+  }
+};
+
 namespace {
 
 enum Gauge : std::size_t { kBytes, kBlocks };
@@ -157,6 +169,59 @@ TEST(ShardedCountersTest, AnIdleShardDoesNotInflateThePeak) {
     busy->Decrease(kBytes, 700);
   }
   EXPECT_EQ(counters.Read().gauges[kBytes].peak, 900);
+}
+
+// An owner sees a new window only at its next update, and that update's look may come too early:
+// what it did meanwhile belongs to the new window all the same.
+TEST(ShardedCountersTest, UpdatesBeforeTheWindowIsNoticedCount) {
+  using Peer = ShardedCountersTestPeer;
+  Counters counters({kFoldBytes, kFoldBlocks});
+  Counters::Shard* shard = counters.AddShard();
+  // Folded before the owner notices ...
+  (void)counters.Read();
+  Peer::AddUnnoticed(shard, kBytes, 100);
+  Peer::RemoveUnnoticed(shard, kBytes, 100);
+  EXPECT_EQ(counters.Read().gauges[kBytes].peak, 100);
+  // ... and after.
+  Peer::AddUnnoticed(shard, kBytes, 200);
+  Peer::RemoveUnnoticed(shard, kBytes, 200);
+  shard->Increase(kBytes, 1);
+  EXPECT_EQ(counters.Read().gauges[kBytes].peak, 200);
+  EXPECT_EQ(counters.Read().gauges[kBytes].current, 1);
+}
+
+// The threshold counts from where a shard stood when the window began, wherever that was: here far
+// below zero, because these threads free what another one allocates.
+TEST(ShardedCountersTest, TheBoundHoldsFarFromZero) {
+  Counters counters({kFoldBytes, kFoldBlocks});
+  counters.AddShard()->Increase(kBytes, 200'000);
+  Counters::Shard* a = counters.AddShard();
+  Counters::Shard* b = counters.AddShard();
+  a->Decrease(kBytes, 50'000);
+  b->Decrease(kBytes, 50'000);
+  counters.ResetPeak();
+  for (Counters::Shard* shard : {a, b}) {
+    for (int i = 0; i < 200; ++i) shard->Increase(kBytes, 100);
+    for (int i = 0; i < 200; ++i) shard->Decrease(kBytes, 100);
+  }
+  EXPECT_GE(counters.Read().gauges[kBytes].peak, 120'000);
+  EXPECT_LE(counters.Read().gauges[kBytes].peak, 120'000 + 4 * 2 * (kFoldBytes + 100));
+}
+
+// Also for a shard that falls: if it did not fold on the way, an update before it notices the
+// window would bring back how high it once was.
+TEST(ShardedCountersTest, TheBoundHoldsAfterAFall) {
+  using Peer = ShardedCountersTestPeer;
+  Counters counters({kFoldBytes, kFoldBlocks});
+  Counters::Shard* a = counters.AddShard();
+  Counters::Shard* b = counters.AddShard();
+  a->Increase(kBytes, 50'000);
+  for (int i = 0; i < 200; ++i) a->Decrease(kBytes, 100);
+  for (int i = 0; i < 200; ++i) b->Increase(kBytes, 100);
+  Peer::AddUnnoticed(a, kBytes, 1);
+  Peer::RemoveUnnoticed(a, kBytes, 1);
+  EXPECT_GE(counters.Read().gauges[kBytes].peak, 50'000);
+  EXPECT_LE(counters.Read().gauges[kBytes].peak, 50'000 + 4 * (kFoldBytes + 100));
 }
 
 TEST(ShardedCountersTest, ResetPeakForgetsWhatShardsStillRemember) {

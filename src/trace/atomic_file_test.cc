@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <string>
 
-#include "trace/test_files.h"
+#include "trace/files_test.h"
 
 namespace keel::trace {
 namespace {

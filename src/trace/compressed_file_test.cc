@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "trace/test_files.h"
+#include "trace/files_test.h"
 
 namespace keel::trace {
 namespace {

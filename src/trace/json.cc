@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -58,8 +59,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
       : builder_(""), limit_(limit), text_(text), furthest_(text.data()) {}
 
   Result<Document> Parse() {
-    const CountingIterator first(text_.data(), &furthest_);
-    const CountingIterator last(text_.data() + text_.size(), &furthest_);
+    const CountingIterator first(std::to_address(text_.begin()), &furthest_);
+    const CountingIterator last(std::to_address(text_.end()), &furthest_);
     if (!nlohmann::json::sax_parse(first, last, this)) {
       // The parser can end without an event, too: what it refused has been said then.
       return status_.ok() ? Broken("this is not JSON") : status_;

@@ -52,6 +52,12 @@ TEST(JsonTest, EveryKindOfValueIsRead) {
   EXPECT_EQ(a.offset(), 7u);
 }
 
+TEST(JsonTest, AByteOrderMarkMayComeFirst) {
+  const auto document = ParseJson("\xef\xbb\xbf[]", 1_GiB);
+  ASSERT_TRUE(document.ok()) << document.status().ToString();
+  EXPECT_EQ(document->root().offset(), 3u);
+}
+
 TEST(JsonTest, OfTwoEqualKeysTheLastCounts) {
   const auto document = ParseJson(R"({"a": 1, "a": 2})", 1_GiB);
   ASSERT_TRUE(document.ok());

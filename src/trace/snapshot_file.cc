@@ -40,11 +40,10 @@ Result<Snapshot> ReadUnpacked(std::string& bytes, Bytes limit) {
   if (LooksLikePickle(bytes)) {
     return FromDocument(ParsePickle(std::move(bytes), limit), "PyTorch's pickle", limit);
   }
-  std::string_view text = bytes;
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && text[first] == '{') {
-    Result<Document> document = ParseJson(text, limit);
+  const std::size_t mark = bytes.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  const std::size_t first = bytes.find_first_not_of(" \t\r\n", mark);
+  if (first != std::string::npos && bytes[first] == '{') {
+    Result<Document> document = ParseJson(bytes, limit);
     bytes.clear();
     bytes.shrink_to_fit();
     return FromDocument(std::move(document), "PyTorch's JSON", limit);

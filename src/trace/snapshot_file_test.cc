@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/test_files.h"
+#include "trace/files_test.h"
 
 namespace keel::trace {
 namespace {

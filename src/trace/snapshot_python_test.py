@@ -138,6 +138,14 @@ class SnapshotTest(unittest.TestCase):
         self.assertEqual(pickle.loads(written), given)
         self.assertLess(len(written), 100_000)
 
+    def test_long_lists_come_in_pieces(self):
+        """As Python writes them; the viewer takes each from its stack in one call."""
+        given = {"segments": [], "device_traces": [[event("alloc", addr=i) for i in range(3001)]],
+                 "allocator_settings": {}, "external_annotations": []}
+        written = self.convert(json.dumps(given).encode(), "pickle")
+        pieces = [op for op, _, _ in pickletools.genops(written) if op.name == "APPENDS"]
+        self.assertEqual(len(pieces), 5)  # three of a thousand, one of one, and the outer list
+
     def test_a_real_snapshot(self):
         try:
             expected = pickle.loads(lzma.decompress(SAMPLE.read_bytes()))

@@ -138,6 +138,7 @@ std::vector<DeviceSummary> Summarize(const Snapshot& snapshot) {
   }
   for (const Segment& segment : snapshot.segments) count_of(segment.device).AddSegment(segment);
   std::vector<DeviceSummary> summaries;
+  summaries.reserve(counts.size());
   for (auto& [device, count] : counts) summaries.push_back(count.Finish());
   return summaries;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "keel/trace/snapshot_file.h"
-#include "trace/test_files.h"
+#include "trace/files_test.h"
 
 namespace keel::trace {
 namespace {

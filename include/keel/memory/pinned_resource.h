@@ -19,7 +19,7 @@
 
 namespace keel::memory {
 
-class PinnedResource : public std::pmr::memory_resource {
+class KEEL_EXPORT PinnedResource : public std::pmr::memory_resource {
  public:
   explicit PinnedResource(std::shared_ptr<HostAllocator> allocator)
       : allocator_(std::move(allocator)) {}

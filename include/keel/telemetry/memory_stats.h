@@ -41,7 +41,7 @@ struct Stat {
 
   // Of two allocators as one. The sum of the peaks is an upper bound of the peak of the sum: the
   // two need not have been at their highest together.
-  Stat& operator+=(const Stat& other);
+  KEEL_EXPORT Stat& operator+=(const Stat& other);
   friend bool operator==(const Stat&, const Stat&) = default;
 };
 
@@ -65,7 +65,7 @@ struct PoolStat {
   Stat& of(Pool pool) { return pool == Pool::kSmall ? small_pool : large_pool; }
   const Stat& of(Pool pool) const { return pool == Pool::kSmall ? small_pool : large_pool; }
 
-  PoolStat& operator+=(const PoolStat& other);
+  KEEL_EXPORT PoolStat& operator+=(const PoolStat& other);
   friend bool operator==(const PoolStat&, const PoolStat&) = default;
 };
 
@@ -77,12 +77,12 @@ struct TimeStat {
   std::int64_t count = 0;
   bool has_extremes = false;  // whether max and min mean something: not before the first Add
 
-  void Add(std::int64_t microseconds);
+  KEEL_EXPORT void Add(std::int64_t microseconds);
   // max and min are of what follows.
-  void ResetPeak();
-  void ResetAccumulated();
+  KEEL_EXPORT void ResetPeak();
+  KEEL_EXPORT void ResetAccumulated();
   std::int64_t avg() const { return count == 0 ? 0 : total / count; }
-  TimeStat& operator+=(const TimeStat& other);
+  KEEL_EXPORT TimeStat& operator+=(const TimeStat& other);
   friend bool operator==(const TimeStat&, const TimeStat&) = default;
 };
 
