@@ -163,7 +163,7 @@ telemetry::MemoryStats AllocatorCore::Stats() {
       }
     }
   }
-  // Before the lock, which a source takes inside its own.
+  // Before stats_mutex_: the source reports what it maps while it holds its own.
   const std::uint64_t avoided = expandable_ == nullptr ? 0 : expandable_->stats().returned;
   const MutexLock lock(stats_mutex_);
   const auto set = [](telemetry::Stat& stat, std::int64_t value) {

@@ -37,9 +37,16 @@ class HelpTest(CliTest):
                      "--lag TIME", "--recorded-device N", "--json", "docs/replay.md"):
             self.assertIn(text, run.stdout)
 
+    def test_bench(self):
+        run = keel("bench", "--help")
+        self.assert_ok(run)
+        for text in ("WHAT", "alloc", "churn", "host", "h2d", "--driver NAME",
+                     "--device [NAME:]N", "--json", "KEEL_ALLOC_CONF"):
+            self.assertIn(text, run.stdout)
+
     def test_lines_fit(self):
-        for arguments in (("--help",), ("info", "--help"), ("demo", "--help"), ("replay", "--help")):
-            for line in keel(*arguments).stdout.splitlines():
+        for subcommand in ((), ("info",), ("demo",), ("replay",), ("bench",)):
+            for line in keel(*subcommand, "--help").stdout.splitlines():
                 self.assertLessEqual(len(line), 100, line)
 
     def test_version(self):

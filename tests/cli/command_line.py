@@ -11,7 +11,7 @@ import unittest
 
 KEEL = os.environ["KEEL_CLI"]
 ESCAPE = "\x1b"
-OURS = ("KEEL_DRIVER", "KEEL_SIM", "KEEL_LOG", "NO_COLOR", "TERM")
+OURS = ("KEEL_ALLOC_CONF", "KEEL_DRIVER", "KEEL_SIM", "KEEL_LOG", "NO_COLOR", "TERM")
 
 
 def environment(**variables):

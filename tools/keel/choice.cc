@@ -32,8 +32,9 @@ std::optional<DeviceName> ParseDeviceName(std::string_view text) {
     if (name.driver.empty()) return std::nullopt;
     text.remove_prefix(colon + 1);
   }
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, name.ordinal);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [rest, error] = std::from_chars(begin, end, name.ordinal);
   if (error != std::errc() || rest != end || name.ordinal < 0) return std::nullopt;
   return name;
 }

@@ -35,8 +35,9 @@ Result<std::chrono::microseconds> ParseDuration(std::string_view text) {
   constexpr Unit kUnits[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}};
   constexpr double kMost = 3600e6;
   double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [rest, error] = std::from_chars(begin, end, value, std::chars_format::fixed);
   if (error != std::errc() || !(value >= 0)) {
     return InvalidArgument(fmt::format("must be a time such as 5ms, 500us or 0, not '{}'", text));
   }

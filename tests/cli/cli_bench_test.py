@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Tests of `keel bench`: that it measures what it says, not how fast that is. See command_line.py."""
+
+import json
+import os
+import unittest
+
+from command_line import ESCAPE, CliTest, keel, keel_on_terminal
+
+SIZES = [512, 64 << 10, 1 << 20, 16 << 20]
+
+
+class BenchTest(CliTest):
+    def measured(self, what, unit, **variables):
+        """{name: [(parameters, value)]}; each value is above zero and in that unit if it is named."""
+        found = {}
+        for entry in self.json_of("bench", what, "--json", **variables):
+            self.assertEqual(list(entry)[:2], ["name", "parameters"])
+            (key,) = list(entry)[2:]
+            self.assertIn(key, unit)
+            self.assertGreater(entry[key], 0)
+            found.setdefault(entry["name"], []).append((entry["parameters"], entry[key]))
+        return found
+
+    def test_alloc(self):
+        found = self.measured("alloc", ("ns",))
+        self.assertEqual([p["size"] for p, _ in found.pop("cached pair")], SIZES)
+        self.assertEqual([p["holes"] for p, _ in found.pop("pair among holes")], [64, 65536])
+        threads = [p["threads"] for p, _ in found.pop("random pair by threads")]
+        self.assertEqual(threads, [n for n in (1, 2, 4, 8, 16) if n == 1 or n <= os.cpu_count()])
+        self.assertEqual(sorted(found), ["random pair", "random pair freed by another thread",
+                                         "random pair used on another stream"])
+        for measurements in found.values():
+            self.assertEqual([p["live"] for p, _ in measurements], [100, 1000, 10000])
+
+    def test_host(self):
+        found = self.measured("host", ("ns", "ratio"))
+        waste = found.pop("pinned held over requested")
+        self.assertEqual([p["live"] for p, _ in waste], [20, 80, 300])
+        for _, ratio in waste:
+            self.assertGreaterEqual(ratio, 1)
+            self.assertLess(ratio, 2)
+        self.assertEqual(sorted(found), ["pinned pair", "pinned pair of the driver",
+                                         "pinned pair used on a stream"])
+        for measurements in found.values():
+            self.assertEqual([p["size"] for p, _ in measurements], SIZES)
+
+    def test_copies(self):
+        found = self.measured("h2d", ("GB/s",))
+        self.assertEqual(sorted(found), ["to device", "to host"])
+        for measurements in found.values():
+            self.assertEqual([p["way"] for p, _ in measurements[:2]], ["own", "staged"])
+            self.assertEqual(measurements[0][0]["size"], 4 << 10)
+            self.assertEqual(measurements[-1][0]["size"], 256 << 20)
+
+    def test_text(self):
+        run = keel("bench", "host", "--device", "sim:0")
+        self.assert_ok(run)
+        self.assertNotIn(ESCAPE, run.stdout)
+        self.assertNotIn("\r", run.stdout)
+        self.assertIn("on sim device 0", run.stdout)
+        self.assertRegex(run.stdout, r"(?m)^pinned pair +size 64 KiB +[\d.]+  ns$")
+        self.assertRegex(run.stdout, r"(?m)^pinned held over requested +live 20, .* 1\.\d+  ratio$")
+
+    def test_progress_on_a_terminal(self):
+        code, output = keel_on_terminal("bench", "host")
+        self.assertEqual(code, 0, output)
+        self.assertIn("[7/7] ", output)
+
+
+class ChurnTest(CliTest):
+    NAMES = ["no leak", "no spurious out-of-memory", "EmptyCache releases", "hits"]
+
+    def test_invariants_hold(self):
+        for conf in (None, "expandable_segments:false", "front_cache:0", "limit:512MiB"):
+            with self.subTest(conf=conf):
+                cost, *invariants = self.json_of("bench", "churn", "--json", KEEL_ALLOC_CONF=conf)
+                self.assertEqual(list(cost), ["name", "parameters", "ns"])
+                self.assertEqual([i["name"] for i in invariants], self.NAMES)
+                for invariant in invariants:
+                    self.assertEqual(list(invariant), ["name", "parameters", "passed", "found"])
+                    self.assertIs(invariant["passed"], True, invariant)
+
+    def test_text(self):
+        run = keel("bench", "churn")
+        self.assert_ok(run)
+        for name in self.NAMES:
+            self.assertRegex(run.stdout, rf"(?m)^{name} .* pass$")
+
+    def test_failure(self):
+        # No request fits into half of it, so that none can be a hit.
+        run = keel("bench", "churn", KEEL_ALLOC_CONF="limit:512")
+        self.assert_fails(run, 1, "keel bench: churn: hits: 0 of 0")
+        self.assertRegex(run.stdout, r"(?m)^hits .* FAIL$")
+        self.assertRegex(run.stdout, r"(?m)^no leak .* pass$")
+        run = keel("bench", "churn", "--json", KEEL_ALLOC_CONF="limit:512")
+        self.assertEqual(run.returncode, 1)
+        self.assertIs(json.loads(run.stdout)[-1]["passed"], False)
+        # A segment is larger than the limit: a request fails though nearly nothing is in use.
+        run = keel("bench", "churn", KEEL_ALLOC_CONF="expandable_segments:false,limit:1MiB")
+        self.assertEqual(run.returncode, 1)
+        self.assertRegex(run.stdout, r"(?m)^no spurious out-of-memory .* FAIL$")
+
+    def test_failing_requests_do_not_hang(self):
+        # Each failure writes a report, while other threads grow.
+        run = keel("bench", "churn", KEEL_ALLOC_CONF="limit:16MiB")
+        self.assertIn(run.returncode, (0, 1))
+        self.assertRegex(run.stdout, r"(?m)^no leak .* pass$")
+
+
+class MistakeTest(CliTest):
+    def test_what(self):
+        self.assert_fails(keel("bench"), 2, "WHAT", "keel bench --help")
+        self.assert_fails(keel("bench", "speed"), 2, "'speed'", "alloc, churn, host, h2d")
+        self.assert_fails(keel("bench", "alloc", "host"), 2, "'host'", "keel bench --help")
+
+    def test_device(self):
+        self.assert_fails(keel("bench", "alloc", "--device", "nope:0"), 2, "'nope'", "sim")
+        self.assert_fails(keel("bench", "alloc", "--device", "sim:9"), 2, "9", "--device")
+
+    def test_configuration(self):
+        run = keel("bench", "churn", KEEL_ALLOC_CONF="nonsense:1")
+        self.assert_fails(run, 2, "KEEL_ALLOC_CONF", "'nonsense'")
+
+    def test_a_device_that_is_too_small(self):
+        run = keel("bench", "alloc", KEEL_SIM="memory:64MiB")
+        self.assert_fails(run, 1, "keel bench: RESOURCE_EXHAUSTED", "live")
+        self.assertEqual(keel("bench", "alloc", "--json", KEEL_SIM="memory:64MiB").stdout, "")
+
+
+if __name__ == "__main__":
+    unittest.main()

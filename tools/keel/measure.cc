@@ -1,0 +1,66 @@
+#include "measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+
+namespace keel::cli {
+namespace {
+
+constexpr int kRounds = 7;
+constexpr double kRoundNs = 10e6;
+constexpr std::uint64_t kMostOperations = 1 << 24;
+
+Result<double> TimeNs(const std::function<Status(std::uint64_t)>& body, std::uint64_t count) {
+  const auto began = std::chrono::steady_clock::now();
+  KEEL_TRY(body(count));
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - began).count();
+}
+
+// So many that a round takes about as long as it should.
+Result<std::uint64_t> Calibrate(const std::function<Status(std::uint64_t)>& body) {
+  std::uint64_t count = 1;
+  while (true) {
+    KEEL_ASSIGN(const double took, TimeNs(body, count));
+    if (took >= kRoundNs / 4 || count >= kMostOperations) {
+      const double wanted = static_cast<double>(count) * kRoundNs / std::max(took, 1.0);
+      return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(wanted), 1, kMostOperations);
+    }
+    count *= 4;
+  }
+}
+
+}  // namespace
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+Result<std::vector<double>> MediansNs(
+    const std::vector<std::function<Status(std::uint64_t count)>>& bodies) {
+  std::vector<std::uint64_t> counts;
+  for (const auto& body : bodies) {
+    KEEL_ASSIGN(const std::uint64_t count, Calibrate(body));
+    counts.push_back(count);
+  }
+  std::vector<std::vector<double>> rounds(bodies.size());
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t i = 0; i < bodies.size(); ++i) {
+      KEEL_ASSIGN(const double took, TimeNs(bodies[i], counts[i]));
+      rounds[i].push_back(took / static_cast<double>(counts[i]));
+    }
+  }
+  std::vector<double> medians;
+  medians.reserve(bodies.size());
+  for (std::vector<double>& each : rounds) medians.push_back(Median(std::move(each)));
+  return medians;
+}
+
+Result<double> MedianNs(const std::function<Status(std::uint64_t count)>& body) {
+  KEEL_ASSIGN(const std::vector<double> medians, MediansNs({body}));
+  return medians.front();
+}
+
+}  // namespace keel::cli
