@@ -1,5 +1,6 @@
-// Arena: the memory of one stream, for small requests or for large ones. A block freed on the stream
-// is free here at once: whatever the stream does with it next comes after what it did before.
+// Arena: the memory of one stream, for small requests or for large ones. A block freed on the
+// stream is free here at once: whatever the stream does with it next comes after what it did
+// before.
 //
 // The lock is held for bookkeeping only, never while the driver makes, maps or frees memory.
 #pragma once

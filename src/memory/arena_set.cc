@@ -22,7 +22,8 @@ StreamClock& ArenaSet::Clock(hal::StreamHandle stream) {
 
 Arena* ArenaSet::FindUnusedLocked(StreamClock& clock, telemetry::Pool kind, PoolId pool) {
   for (const auto& arena : arenas_) {
-    if (arena->pool == 0 || !arena->open || &arena->clock != &clock || arena->kind != kind) continue;
+    if (arena->pool == 0 || !arena->open || &arena->clock != &clock || arena->kind != kind)
+      continue;
     const Result<std::uint64_t> passed = clock.Poll();
     if (!passed.ok()) return nullptr;
     const MutexLock lock(arena->mutex);
@@ -47,8 +48,8 @@ Arena& ArenaSet::Find(hal::StreamHandle stream, telemetry::Pool kind, PoolId poo
   Arena*& arena = by_key_[{stream, kind, pool}];
   if (arena == nullptr && pool != 0) arena = FindUnusedLocked(clock, kind, pool);
   if (arena == nullptr) {
-    arenas_.push_back(std::make_unique<Arena>(static_cast<std::uint32_t>(arenas_.size()),
-                                              clock, kind, pool));
+    arenas_.push_back(
+        std::make_unique<Arena>(static_cast<std::uint32_t>(arenas_.size()), clock, kind, pool));
     arena = arenas_.back().get();
     if (kind == telemetry::Pool::kLarge) arena->slack = large_slack_;
   }

@@ -1,5 +1,5 @@
-// ArenaSet: every arena of an allocator, and the clocks of their streams. Arenas live as long as the
-// set. Thread-safe.
+// ArenaSet: every arena of an allocator, and the clocks of their streams. Arenas live as long as
+// the set. Thread-safe.
 #pragma once
 
 #include <map>

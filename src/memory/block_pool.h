@@ -70,9 +70,9 @@ struct Block {
   // Of the owner: when it was last freed, in the owner's measure. Merging keeps the later one.
   std::uint64_t epoch = 0;
   Relaxed<std::uint64_t> requested;  // of the owner, while taken
-  void* attachment = nullptr;   // of the owner, while taken
-  Relaxed<std::uint32_t> tag;   // of the owner, while taken
-  std::uint16_t bin = 0;        // of the pool, while free
+  void* attachment = nullptr;        // of the owner, while taken
+  Relaxed<std::uint32_t> tag;        // of the owner, while taken
+  std::uint16_t bin = 0;             // of the pool, while free
   State state = State::kFree;
   Relaxed<std::uint8_t> mark;  // of the owner, while taken; 0 when handed out
 

@@ -74,13 +74,17 @@ Status DeviceAllocatorFaultTest::Scenario() {
 
 TEST_P(DeviceAllocatorFaultTest, TheScenarioMakesEveryKindOfCall) {
   ASSERT_TRUE(IsOk(Scenario()));
-  std::vector<Primitive> expected{Primitive::kCreateEvent, Primitive::kRecordEvent,
-                                  Primitive::kQueryEvent, Primitive::kSynchronizeEvent,
+  std::vector<Primitive> expected{Primitive::kCreateEvent,  Primitive::kRecordEvent,
+                                  Primitive::kQueryEvent,   Primitive::kSynchronizeEvent,
                                   Primitive::kDestroyEvent, Primitive::kGetCaptureState};
   const std::vector<Primitive> memory =
-      expandable() ? std::vector{Primitive::kReserveAddress, Primitive::kFreeAddress,
-                                 Primitive::kCreateMemory, Primitive::kReleaseMemory,
-                                 Primitive::kMap, Primitive::kUnmap, Primitive::kSetAccess}
+      expandable() ? std::vector{Primitive::kReserveAddress,
+                                 Primitive::kFreeAddress,
+                                 Primitive::kCreateMemory,
+                                 Primitive::kReleaseMemory,
+                                 Primitive::kMap,
+                                 Primitive::kUnmap,
+                                 Primitive::kSetAccess}
                    : std::vector{Primitive::kAllocatePlain, Primitive::kFreePlain};
   expected.insert(expected.end(), memory.begin(), memory.end());
   for (const Primitive each : expected) EXPECT_GT(device_->calls(each), 0U) << PrimitiveName(each);

@@ -97,8 +97,7 @@ TEST_P(DeviceAllocatorLimitsTest, TheLimitIsExactWhileThreadsRace) {
   for (std::thread& thread : threads) thread.join();
   // As the device counts it, its own rounding included.
   EXPECT_LE(most.load(), kLimit.count());
-  EXPECT_LE(allocator->Stats().reserved_bytes.all.peak,
-            static_cast<std::int64_t>(kLimit.count()));
+  EXPECT_LE(allocator->Stats().reserved_bytes.all.peak, static_cast<std::int64_t>(kLimit.count()));
   EXPECT_GT(refused.load(), 0U);
   ExpectSound(*allocator);
 }
@@ -309,19 +308,19 @@ TEST_P(DeviceAllocatorLimitsTest, TheHistoryTellsEachLifeInOrder) {
       EXPECT_EQ(event.size, 3'000'000_B);
       EXPECT_EQ(event.stream, s1().value);
     }
-    const bool in = event.action == EventAction::kSegmentMap ||
-                    event.action == EventAction::kSegmentAlloc;
-    const bool out = event.action == EventAction::kSegmentUnmap ||
-                     event.action == EventAction::kSegmentFree;
+    const bool in =
+        event.action == EventAction::kSegmentMap || event.action == EventAction::kSegmentAlloc;
+    const bool out =
+        event.action == EventAction::kSegmentUnmap || event.action == EventAction::kSegmentFree;
     mapped += in ? event.size.count() : 0;
     mapped -= out ? event.size.count() : 0;
   }
   EXPECT_EQ(mapped, 0U);
-  EXPECT_EQ(actions,
-            (std::vector{expandable() ? EventAction::kSegmentMap : EventAction::kSegmentAlloc,
-                         EventAction::kAlloc, EventAction::kFreeRequested,
-                         EventAction::kFreeCompleted,
-                         expandable() ? EventAction::kSegmentUnmap : EventAction::kSegmentFree}));
+  EXPECT_EQ(
+      actions,
+      (std::vector{expandable() ? EventAction::kSegmentMap : EventAction::kSegmentAlloc,
+                   EventAction::kAlloc, EventAction::kFreeRequested, EventAction::kFreeCompleted,
+                   expandable() ? EventAction::kSegmentUnmap : EventAction::kSegmentFree}));
 }
 
 // A small device, filled until nothing more goes, again and again.

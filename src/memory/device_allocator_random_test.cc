@@ -129,8 +129,7 @@ class DeviceAllocatorRandomTest : public RoomyDevicesTest,
   void Write(const LiveBlock& block) {
     ForEachProbe(block, [&](DeviceAddress at, std::uint64_t words) {
       ASSERT_TRUE(IsOk(device_->EnqueueFill(
-          block.stream,
-          {.destination = at, .value = block.pattern, .width = 4, .count = words})));
+          block.stream, {.destination = at, .value = block.pattern, .width = 4, .count = words})));
     });
   }
   void Compare(const LiveBlock& block, hal::StreamHandle stream) {
@@ -168,7 +167,8 @@ Bytes RandomSize(std::mt19937& random) {
   // Mostly small, as in programs; a few that are large for this device.
   static constexpr int kWeights[] = {30, 30, 20, 14, 5, 1};
   std::discrete_distribution<int> pick(std::begin(kWeights), std::end(kWeights));
-  static constexpr std::uint64_t kMost[] = {2 << 10, 32 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20};
+  static constexpr std::uint64_t kMost[] = {2 << 10, 32 << 10, 1 << 20,
+                                            4 << 20, 16 << 20, 64 << 20};
   const std::uint64_t most = kMost[pick(random)];
   // Often a size that was there before.
   if (random() % 2 == 0) return Bytes(most / (1 + random() % 4));
@@ -212,8 +212,8 @@ void DeviceAllocatorRandomTest::Run(DeviceAllocator& allocator, Reference& refer
     const auto what = static_cast<int>(random() % 1000);
     if (what < 520) {
       LiveBlock block{.size = RandomSize(random),
-                 .stream = streams_[random() % kStreams].get(),
-                 .pattern = static_cast<std::uint32_t>(random())};
+                      .stream = streams_[random() % kStreams].get(),
+                      .pattern = static_cast<std::uint32_t>(random())};
       const Bytes alignment = random() % 50 == 0 ? 64_KiB : 0_B;
       const Result<DeviceAddress> address =
           allocator.Allocate(block.size, block.stream, {.alignment = alignment});

@@ -222,8 +222,7 @@ TEST_P(DeviceAllocatorTest, AddressesAreAlignedAsAsked) {
   for (const Bytes alignment : {0_B, 1_B, 256_B, 512_B, 4_KiB, 64_KiB, 2_MiB, 16_MiB}) {
     for (const Bytes size : {1_B, 700_B, 100_KiB, 3_MiB}) {
       SCOPED_TRACE(ToString(size) + " at " + ToString(alignment));
-      const DeviceAddress address =
-          Need(allocator->Allocate(size, s1(), {.alignment = alignment}));
+      const DeviceAddress address = Need(allocator->Allocate(size, s1(), {.alignment = alignment}));
       const std::uint64_t at_least = std::max<std::uint64_t>(alignment.count(), 512);
       EXPECT_EQ(address.value() % at_least, 0U);
       ASSERT_TRUE(IsOk(Fill(address, size, 1, s1())));
@@ -271,8 +270,7 @@ TEST_P(DeviceAllocatorTest, AWrongAddressOrSizeIsRefusedAndChangesNothing) {
   }
   const Status size = allocator->Free(small, 1024_B);
   EXPECT_EQ(size.code(), StatusCode::kInvalidArgument);
-  EXPECT_NE(size.message().find("allocated with 1000 bytes and freed with 1024"),
-            std::string::npos)
+  EXPECT_NE(size.message().find("allocated with 1000 bytes and freed with 1024"), std::string::npos)
       << size.ToString();
   EXPECT_EQ(allocator->Stats(), before);
   EXPECT_EQ(allocator->Check(), "");
@@ -394,8 +392,7 @@ TEST_P(DeviceAllocatorTest, TwoDevicesDoNotMix) {
 
 // A11
 TEST_F(DeviceAllocatorFixture, PeersMayUseTheMemoryWhereverItMoves) {
-  const auto allocator =
-      Need(DeviceAllocator::Create(device_, {.config = {}, .peers = {peer_}}));
+  const auto allocator = Need(DeviceAllocator::Create(device_, {.config = {}, .peers = {peer_}}));
   const hal::Stream there = Need(hal::Stream::Create(peer_));
   const auto peer_fills = [&](DeviceAddress address) {
     EXPECT_EQ(Need(inner_->GetAccess(address, peer_->id())), hal::Access::kReadWrite);
@@ -413,8 +410,7 @@ TEST_F(DeviceAllocatorFixture, PeersMayUseTheMemoryWhereverItMoves) {
 // A11
 TEST_F(DeviceAllocatorFixture, APeerThatCannotHaveAccessIsLeftOut) {
   ASSERT_TRUE(IsOk(sim::FindControls(*peer_)->SetPeer(inner_->id(), false)));
-  const auto allocator =
-      Need(DeviceAllocator::Create(device_, {.config = {}, .peers = {peer_}}));
+  const auto allocator = Need(DeviceAllocator::Create(device_, {.config = {}, .peers = {peer_}}));
   const DeviceAddress address = Need(allocator->Allocate(4_MiB, s1()));
   EXPECT_EQ(Need(inner_->GetAccess(address, peer_->id())), hal::Access::kNone);
 }

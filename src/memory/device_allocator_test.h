@@ -120,9 +120,8 @@ inline std::string SourceName(const ::testing::TestParamInfo<Source>& info) {
   return info.param == Source::kExpandable ? "Expandable" : "Plain";
 }
 
-#define KEEL_WITH_BOTH_SOURCES(Suite)                                                 \
-  INSTANTIATE_TEST_SUITE_P(Sources, Suite,                                            \
-                           ::testing::Values(Source::kExpandable, Source::kPlain),    \
+#define KEEL_WITH_BOTH_SOURCES(Suite)                                                              \
+  INSTANTIATE_TEST_SUITE_P(Sources, Suite, ::testing::Values(Source::kExpandable, Source::kPlain), \
                            SourceName)
 
 }  // namespace keel::memory

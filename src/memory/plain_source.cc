@@ -36,14 +36,14 @@ Result<Block*> PlainSource::Grow(Arena& arena, std::uint64_t size, std::uint64_t
   const std::uint64_t bytes =
       SegmentSize(arena, alignment > kQuantum ? size + alignment - kQuantum : size);
   if (!limit_.TryTake(bytes)) {
-    return ResourceExhausted(fmt::format("{} more would exceed the limit of {}, of which {} is held",
-                                         ToString(Bytes(bytes)), ToString(Bytes(limit_.limit())),
-                                         ToString(Bytes(limit_.held()))));
+    return ResourceExhausted(fmt::format(
+        "{} more would exceed the limit of {}, of which {} is held", ToString(Bytes(bytes)),
+        ToString(Bytes(limit_.limit())), ToString(Bytes(limit_.held()))));
   }
   const hal::ScopedCaptureMode relaxed(hal::CaptureMode::kRelaxed);
   Result<hal::PlainMemory> memory = hal::PlainMemory::Create(device_, Bytes(bytes));
-  Status status = memory.ok() ? index_.Cover(memory->address().value(), bytes)
-                              : std::move(memory).status();
+  Status status =
+      memory.ok() ? index_.Cover(memory->address().value(), bytes) : std::move(memory).status();
   if (!status.ok()) {
     limit_.GiveBack(bytes);
     return status;

@@ -1,6 +1,7 @@
 // PlainSource: segments as the device gives them, each one allocation: for devices without virtual
-// memory, and for comparison. Sizes follow the rules that PyTorch's allocator made common: 2 MiB for
-// small requests, `large_segment_size` for those below 10 MiB, else the request rounded to 2 MiB.
+// memory, and for comparison. Sizes follow the rules that PyTorch's allocator made common: 2 MiB
+// for small requests, `large_segment_size` for those below 10 MiB, else the request rounded to 2
+// MiB.
 //
 // A segment goes back to the device only when all of it is free and the work on it is done: the
 // driver's own free may wait for that, or not.

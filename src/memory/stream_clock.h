@@ -1,9 +1,9 @@
 // StreamClock: how far a stream has come, for those who wait for memory that it may still use.
 //
-// Time on a stream is cut into epochs. What is freed gets the present epoch as its date, which costs
-// a load. Somebody who needs to know whether the work before a free is done ends the epoch: an event
-// is recorded behind everything that the stream has by now, and when it is reached all earlier dates
-// are past. So there is an event for each question, not for each free.
+// Time on a stream is cut into epochs. What is freed gets the present epoch as its date, which
+// costs a load. Somebody who needs to know whether the work before a free is done ends the epoch:
+// an event is recorded behind everything that the stream has by now, and when it is reached all
+// earlier dates are past. So there is an event for each question, not for each free.
 //
 // Nothing can be asked about a stream that is being captured: marks fail with kFailedPrecondition.
 // Thread-safe.
