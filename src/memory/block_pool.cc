@@ -6,6 +6,8 @@
 #include <bit>
 #include <cassert>
 #include <iterator>
+#include <limits>
+#include <memory>
 
 namespace keel::memory {
 namespace {
@@ -78,9 +80,9 @@ void BlockPool::Erase(Block* block) {
 }
 
 Block* BlockPool::FindFit(std::uint64_t size) const {
-  const auto smallest = [size](Block* list) {
+  const auto smallest = [size](Block* list, int look = kLook) {
     Block* best = nullptr;
-    for (int i = 0; i < kLook && list != nullptr; ++i, list = list->next) {
+    for (int i = 0; i < look && list != nullptr; ++i, list = list->next) {
       if (list->size < size) continue;
       if (best == nullptr || list->size < best->size ||
           (list->size == best->size && list->address < best->address)) {
@@ -96,7 +98,8 @@ Block* BlockPool::FindFit(std::uint64_t size) const {
   std::uint64_t bits = bin % 64 == 63 ? 0 : words_[word] & (~std::uint64_t{0} << (bin % 64 + 1));
   if (bits == 0) {
     const std::uint64_t words = summary_ & ~((std::uint64_t{2} << word) - 1);
-    if (words == 0) return nullptr;
+    // Nothing larger: then what is in the request's own bin is worth a closer look.
+    if (words == 0) return smallest(bins_[bin], std::numeric_limits<int>::max());
     word = static_cast<std::size_t>(std::countr_zero(words));
     bits = words_[word];
   }

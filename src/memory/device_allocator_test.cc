@@ -315,6 +315,17 @@ TEST_P(DeviceAllocatorTest, BlocksHaveTheThreadsTagUnlessTheyNameOne) {
   EXPECT_EQ(allocator->Stats().tag_bytes.count("weights"), 0U);
 }
 
+// A6
+TEST_P(DeviceAllocatorTest, SmallRequestsDoNotCarveUpLargeBlocks) {
+  const auto allocator = Make();
+  const DeviceAddress large = Need(allocator->Allocate(64_MiB, s1()));
+  ASSERT_TRUE(IsOk(allocator->Free(large)));
+  for (int i = 0; i < 1000; ++i) Need(allocator->Allocate(1_KiB, s1()));
+  EXPECT_EQ(Need(allocator->Allocate(64_MiB, s1())), large);
+  // And what small requests had goes back as well.
+  EXPECT_LE(allocator->reserved(), 66_MiB);
+}
+
 // --- Threads ----------------------------------------------------------------------------------
 
 TEST_P(DeviceAllocatorTest, AnotherThreadMayFreeAndTheMemoryIsReused) {

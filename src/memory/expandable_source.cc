@@ -81,6 +81,10 @@ std::uint64_t ExpandableSource::MissingBytes(std::uint64_t begin, std::uint64_t 
   return bytes;
 }
 
+bool ExpandableSource::AllThere(std::uint64_t address, std::uint64_t size) const {
+  return size != 0 && size <= ~address && Missing(address, address + size).empty();
+}
+
 bool ExpandableSource::Haunted(std::uint64_t begin, std::uint64_t end) {
   auto extent = extents_.upper_bound(PageDown(begin));
   if (extent != extents_.begin()) --extent;
@@ -513,7 +517,8 @@ void ExpandableSource::LimitGhosts() {
 Status ExpandableSource::Release(Handle* handle) {
   const std::uint64_t size = handle->size;
   const std::uint64_t home = handle->ghosts.empty() ? 0 : handle->ghosts.back();
-  const Arena* const arena = home == 0 ? nullptr : extents_.at(home).arena;
+  // Before: whoever registered the pages elsewhere must let go of them first.
+  if (home != 0) listener_.OnUnmapped(*extents_.at(home).arena, home, size, false);
   Status status;
   while (!handle->ghosts.empty()) {
     Status unmapped = UnmapGhost(extents_.find(handle->ghosts.back()));
@@ -524,7 +529,6 @@ Status ExpandableSource::Release(Handle* handle) {
   ++stats_.released;
   handles_.erase(handle);
   limit_.GiveBack(size);
-  if (arena != nullptr) listener_.OnUnmapped(*arena, home, size, false);
   return status;
 }
 
@@ -609,7 +613,7 @@ Status ExpandableSource::Trim(std::uint64_t target) {
 
 Status ExpandableSource::Pin(std::uint64_t address, std::uint64_t size) {
   const MutexLock lock(mutex_);
-  if (size == 0 || !Missing(address, address + size).empty()) {
+  if (!AllThere(address, size)) {
     return InvalidArgument(fmt::format("{} at {} is not all memory of this allocator",
                                        ToString(Bytes(size)), ToString(DeviceAddress(address))));
   }
@@ -623,7 +627,7 @@ Status ExpandableSource::Pin(std::uint64_t address, std::uint64_t size) {
 Status ExpandableSource::Unpin(std::uint64_t address, std::uint64_t size) {
   const MutexLock lock(mutex_);
   std::vector<Handle*> pinned;
-  if (size != 0 && Missing(address, address + size).empty()) {
+  if (AllThere(address, size)) {
     for (auto extent = std::prev(extents_.upper_bound(address));
          extent != extents_.end() && extent->first < address + size; ++extent) {
       pinned.push_back(extent->second.handle);

@@ -140,6 +140,7 @@ class ExpandableSource : public SegmentSource {
   // What is missing below whole pages around [begin, end).
   std::vector<Interval> Missing(std::uint64_t begin, std::uint64_t end) const KEEL_REQUIRES(mutex_);
   std::uint64_t MissingBytes(std::uint64_t begin, std::uint64_t end) const KEEL_REQUIRES(mutex_);
+  bool AllThere(std::uint64_t address, std::uint64_t size) const KEEL_REQUIRES(mutex_);
   // Whether a ghost there may still be in use.
   bool Haunted(std::uint64_t begin, std::uint64_t end) KEEL_REQUIRES(mutex_);
   Status AddRange(Arena& arena, std::uint64_t size) KEEL_REQUIRES(mutex_);

@@ -17,8 +17,8 @@ namespace keel::memory {
 class SegmentListener {
  public:
   virtual ~SegmentListener() = default;
-  // The device gave memory that is now at `address`, or took it back. `whole`: a segment of its own
-  // rather than a part of an expandable one.
+  // The device gave memory that is now at `address`; or will take it back, if not `whole`, and did
+  // so if it is. `whole`: a segment of its own rather than a part of an expandable one.
   virtual void OnMapped(const Arena& arena, std::uint64_t address, std::uint64_t size,
                         bool whole) = 0;
   virtual void OnUnmapped(const Arena& arena, std::uint64_t address, std::uint64_t size,
