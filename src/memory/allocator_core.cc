@@ -91,6 +91,18 @@ constexpr std::array<std::int64_t, 3 * kGaugeKinds> FoldAfter() {
 
 Result<std::shared_ptr<AllocatorCore>> AllocatorCore::Create(std::shared_ptr<hal::Device> device,
                                                              DeviceAllocatorOptions options) {
+  // Keys that are read and understood, and whose effect is not there yet.
+  const AllocatorConfig& config = options.config;
+  if (config.debug != AllocatorConfig::Debug::kOff) {
+    return Unimplemented("the debug mode of device memory (key 'debug')");
+  }
+  if (config.graph_capture_record_stream_reuse) {
+    return Unimplemented("key 'graph_capture_record_stream_reuse'");
+  }
+  if (config.max_split_size != kUnlimited && !UsesExpandable(*device, config)) {
+    return Unimplemented(
+        "key 'max_split_size_mb' with plain segments; expandable ones always split");
+  }
   std::vector<hal::Device*> peers;
   for (const std::shared_ptr<hal::Device>& peer : options.peers) peers.push_back(peer.get());
   KEEL_ASSIGN(std::vector<hal::AccessGrant> grants, hal::GrantsForPeers(*device, peers));

@@ -158,7 +158,8 @@ Result<ExpandableSource::Place> ExpandableSource::FindPlace(Arena& arena, std::u
     }
     if (least != ~std::uint64_t{0}) return best;
     if (attempt > 0) return Internal("a new range of addresses has no place for a request");
-    KEEL_TRY(AddRange(arena, UpTo(size, granule_) + (alignment > granule_ ? alignment : 0)));
+    KEEL_TRY(
+        AddRange(arena, UpTo(size, granule_) + (alignment > granule_ ? alignment : 0) + granule_));
   }
 }
 
@@ -174,7 +175,8 @@ Status ExpandableSource::AddRange(Arena& arena, std::uint64_t size) {
         Timed([&] { return hal::AddressRange::Create(device_, Bytes(reserve)); });
     if (range.ok()) {
       const std::uint64_t begin = range->address().value();
-      ranges_.push_back({*std::move(range), &arena, begin, begin + reserve});
+      // Without its last page, so that blocks of two ranges that are neighbours never join.
+      ranges_.push_back({*std::move(range), &arena, begin, begin + reserve - granule_});
       return OkStatus();
     }
     if (range.status().code() != StatusCode::kResourceExhausted || reserve == size ||
