@@ -127,7 +127,7 @@ Result<ExpandableSource::Place> ExpandableSource::FindPlace(Arena& arena, std::u
   for (int attempt = 0;; ++attempt) {
     std::uint64_t least = ~std::uint64_t{0};
     Place best;
-    const auto consider = [&](const Gap& gap, std::uint64_t address) {
+    const auto consider = [&](const Gap& gap, std::uint64_t address) KEEL_REQUIRES(mutex_) {
       if (address < gap.addresses.begin || address > gap.addresses.end ||
           gap.addresses.end - address < size) {
         return;
@@ -249,7 +249,7 @@ std::vector<ExpandableSource::Candidate> ExpandableSource::CandidatesOf(Arena& f
                                                                         std::uint64_t epoch) {
   std::vector<Candidate> candidates;
   if (!from.open) return candidates;  // it was, perhaps, before its lock was taken
-  from.blocks.ForEachFree(granule_, [&](Block* block) {
+  from.blocks.ForEachFree(granule_, [&](Block* block) KEEL_REQUIRES(mutex_) {
     if (block->epoch > epoch) return true;
     for (auto extent = extents_.lower_bound(block->address);
          extent != extents_.end() && extent->second.end() <= block->end(); ++extent) {
@@ -307,7 +307,7 @@ void ExpandableSource::TakeDonors(const Arena& arena, const std::vector<Interval
     return &from->clock == &arena.clock && arena.pool == 0;
   };
   std::vector<Arena*> arenas = arenas_();
-  std::stable_partition(arenas.begin(), arenas.end(), ordered);
+  std::partition(arenas.begin(), arenas.end(), ordered);
   for (Arena* const from : arenas) {
     if (need == 0) return;
     if (!from->open) continue;
@@ -321,12 +321,12 @@ void ExpandableSource::TakeDonors(const Arena& arena, const std::vector<Interval
     {
       const MutexLock lock(from->mutex);
       std::vector<Candidate> candidates = CandidatesOf(*from, epoch);
+      for (Candidate& each : candidates) each.was_here = was_here(*each.handle);
       std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+        if (a.was_here != b.was_here) return a.was_here;
         return a.handle->size != b.handle->size ? a.handle->size > b.handle->size
                                                 : a.handle->at < b.handle->at;
       });
-      std::stable_partition(candidates.begin(), candidates.end(),
-                            [&](const Candidate& each) { return was_here(*each.handle); });
       std::vector<Candidate> chosen;
       for (const Candidate& each : candidates) {
         if (each.handle->size > longest || each.handle->size > need) continue;
@@ -497,11 +497,12 @@ Status ExpandableSource::UnmapGhosts(std::uint64_t begin, std::uint64_t end) {
 }
 
 bool ExpandableSource::Idle(const Handle& handle) {
-  return std::all_of(handle.ghosts.begin(), handle.ghosts.end(), [&](std::uint64_t ghost) {
+  for (const std::uint64_t ghost : handle.ghosts) {
     const Extent& extent = extents_.at(ghost);
     const Result<bool> passed = extent.arena->clock.Passed(extent.epoch);
-    return passed.ok() && *passed;
-  });
+    if (!passed.ok() || !*passed) return false;
+  }
+  return true;
 }
 
 void ExpandableSource::LimitGhosts() {
@@ -534,24 +535,25 @@ Status ExpandableSource::Release(Handle* handle) {
   return status;
 }
 
+ExpandableSource::Candidate ExpandableSource::SmallestLargerThan(std::uint64_t size, Arena& from,
+                                                                 std::uint64_t epoch) {
+  Candidate best;
+  for (const Candidate& each : CandidatesOf(from, epoch)) {
+    if (each.handle->size <= size || !Idle(*each.handle)) continue;
+    if (best.handle == nullptr || each.handle->size < best.handle->size) best = each;
+  }
+  return best;
+}
+
 bool ExpandableSource::ReleaseLargerThan(std::uint64_t size) {
   Arena* best_from = nullptr;
   std::uint64_t best_size = ~std::uint64_t{0};
-  const std::vector<Arena*> arenas = arenas_();
-  const auto smallest = [&](Arena& from, std::uint64_t epoch) KEEL_REQUIRES(mutex_, from.mutex) {
-    Candidate best;
-    for (const Candidate& each : CandidatesOf(from, epoch)) {
-      if (each.handle->size <= size || !Idle(*each.handle)) continue;
-      if (best.handle == nullptr || each.handle->size < best.handle->size) best = each;
-    }
-    return best;
-  };
-  for (Arena* const from : arenas) {
+  for (Arena* const from : arenas_()) {
     if (!from->open) continue;
     const Result<std::uint64_t> passed = from->clock.Poll();
     if (!passed.ok()) continue;
     const MutexLock lock(from->mutex);
-    const Candidate found = smallest(*from, *passed);
+    const Candidate found = SmallestLargerThan(size, *from, *passed);
     if (found.handle != nullptr && found.handle->size < best_size) {
       best_from = from;
       best_size = found.handle->size;
@@ -563,7 +565,7 @@ bool ExpandableSource::ReleaseLargerThan(std::uint64_t size) {
   Candidate found;
   {
     const MutexLock lock(best_from->mutex);
-    found = smallest(*best_from, *passed);
+    found = SmallestLargerThan(size, *best_from, *passed);
     if (found.handle == nullptr) return false;
     Detach(*best_from, found);
   }

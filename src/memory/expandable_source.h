@@ -117,6 +117,7 @@ class ExpandableSource : public SegmentSource {
   struct Candidate {
     Block* block = nullptr;
     Handle* handle = nullptr;
+    bool was_here = false;  // mapped where memory is needed now
   };
 
   std::uint64_t PageDown(std::uint64_t address) const { return address - address % granule_; }
@@ -170,6 +171,8 @@ class ExpandableSource : public SegmentSource {
   void LimitGhosts() KEEL_REQUIRES(mutex_);
   // Gives a detached handle back to the device.
   Status Release(Handle* handle) KEEL_REQUIRES(mutex_);
+  Candidate SmallestLargerThan(std::uint64_t size, Arena& from, std::uint64_t epoch)
+      KEEL_REQUIRES(mutex_, from.mutex);
   // Gives back the smallest free handle that is larger than `size`; false: there is none.
   bool ReleaseLargerThan(std::uint64_t size) KEEL_REQUIRES(mutex_);
   std::uint64_t NewHandleSize(const Arena& arena, std::uint64_t size) const KEEL_REQUIRES(mutex_);
