@@ -63,14 +63,17 @@ def describe_source():
         run = subprocess.run(("git", "-C", str(ROOT), *arguments), capture_output=True, text=True)
         return run.stdout.strip() if run.returncode == 0 else None
 
-    # A copy of the tree without its history can be told which commit it is.
-    commit = git("rev-parse", "--verify", "HEAD") or os.environ.get("KEEL_COMMIT")
+    # A copy of the tree without its history, or with an older one, can be told which commit it is.
+    told = os.environ.get("KEEL_COMMIT")
+    if told:
+        return {"commit": told, "modified": None}
+    commit = git("rev-parse", "--verify", "HEAD")
     return {"commit": commit, "modified": bool(git("status", "--porcelain")) if commit else None}
 
 
 def driver_version():
     """Of the kernel's module, where it says so."""
-    return first_line("/proc/driver/nvidia/version", r"Kernel Module\D*(\d[\d.]*)", None)
+    return first_line("/proc/driver/nvidia/version", r"Kernel Module.*?\s(\d+\.[\d.]+)", None)
 
 
 def describe_device(bin_dir):
