@@ -104,6 +104,7 @@ Result<std::shared_ptr<AllocatorCore>> AllocatorCore::Create(std::shared_ptr<hal
         "key 'max_split_size_mb' with plain segments; expandable ones always split");
   }
   std::vector<hal::Device*> peers;
+  peers.reserve(options.peers.size());
   for (const std::shared_ptr<hal::Device>& peer : options.peers) peers.push_back(peer.get());
   KEEL_ASSIGN(std::vector<hal::AccessGrant> grants, hal::GrantsForPeers(*device, peers));
   return std::shared_ptr<AllocatorCore>(

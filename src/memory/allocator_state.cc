@@ -273,6 +273,7 @@ std::string AllocatorCore::Report() {
   text += fmt::format("  free here: {} in {} pieces, the largest {}; {} of it kept for graphs\n",
                       Text(free_bytes), pieces, Text(largest), Text(kept));
   std::vector<std::pair<std::int64_t, std::string>> tags;
+  tags.reserve(stats.tag_bytes.size());
   for (const auto& [tag, live] : stats.tag_bytes) tags.emplace_back(live, tag);
   std::sort(tags.rbegin(), tags.rend());
   for (std::size_t i = 0; i < std::min<std::size_t>(tags.size(), 5); ++i) {

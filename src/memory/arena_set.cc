@@ -67,6 +67,7 @@ std::vector<Arena*> ArenaSet::List() const {
 std::vector<StreamClock*> ArenaSet::Clocks() const {
   const MutexLock lock(mutex_);
   std::vector<StreamClock*> clocks;
+  clocks.reserve(clocks_.size());
   for (const auto& [stream, clock] : clocks_) clocks.push_back(clock.get());
   return clocks;
 }

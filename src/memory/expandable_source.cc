@@ -415,8 +415,9 @@ std::uint64_t ExpandableSource::NewHandleSize(const Arena& arena, std::uint64_t 
   const double allowed = options_.upkeep * static_cast<double>(Now() - began_ns_) -
                          static_cast<double>(stats_.driver_ns);
   for (std::uint64_t each = granule_; each < handle_size_; each *= 2) {
-    const auto count = static_cast<double>((size + each - 1) / each);
-    if (count * static_cast<double>(handle_cost_ns_) <= allowed) return std::min(size, each);
+    const std::uint64_t count = (size + each - 1) / each;
+    const std::uint64_t cost_ns = count * static_cast<std::uint64_t>(handle_cost_ns_);
+    if (static_cast<double>(cost_ns) <= allowed) return std::min(size, each);
   }
   return std::min(size, handle_size_);
 }

@@ -42,11 +42,13 @@ Result<Block*> PlainSource::Grow(Arena& arena, std::uint64_t size, std::uint64_t
   }
   const hal::ScopedCaptureMode relaxed(hal::CaptureMode::kRelaxed);
   Result<hal::PlainMemory> memory = hal::PlainMemory::Create(device_, Bytes(bytes));
-  Status status =
-      memory.ok() ? index_.Cover(memory->address().value(), bytes) : std::move(memory).status();
-  if (!status.ok()) {
+  if (!memory.ok()) {
     limit_.GiveBack(bytes);
-    return status;
+    return std::move(memory).status();
+  }
+  if (Status covered = index_.Cover(memory->address().value(), bytes); !covered.ok()) {
+    limit_.GiveBack(bytes);
+    return covered;
   }
   const std::uint64_t address = memory->address().value();
   segments_.emplace(address, Segment{*std::move(memory), &arena});

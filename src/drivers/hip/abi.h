@@ -13,17 +13,18 @@
 
 namespace keel::hip::abi {
 
-using Result = int;
-using Device = int;
+// Handles: as the context libraries have them, but for memory.
+using vendor::abi::Device;
+using vendor::abi::Event;
+using vendor::abi::Function;
+using vendor::abi::Graph;
+using vendor::abi::GraphExec;
+using vendor::abi::GraphNode;
+using vendor::abi::HostFunction;
+using vendor::abi::Module;
+using vendor::abi::Result;
+using vendor::abi::Stream;
 using MemoryHandle = struct MemoryObject*;  // a pointer, not a number
-using Stream = struct StreamObject*;
-using Event = struct EventObject*;
-using Module = struct ModuleObject*;
-using Function = struct FunctionObject*;
-using Graph = struct GraphObject*;
-using GraphNode = struct GraphNodeObject*;
-using GraphExec = struct GraphExecObject*;
-using HostFunction = void (*)(void* data);
 
 // What the library reports: major * 10,000,000 + minor * 100,000 + patch.
 inline constexpr int kVersion5_3 = 50'300'000;
