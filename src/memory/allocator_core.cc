@@ -161,7 +161,11 @@ AllocatorCore::~AllocatorCore() {
   if (ForkGeneration() != fork_generation_) return;
   // What is freed or live may still be in use: memory must not go before that work is done.
   for (StreamClock* const clock : arenas_.Clocks()) {
-    const Status waited = clock->Wait(clock->now(), Deadline::After(kPatience));
+    Status waited = clock->Wait(clock->now(), Deadline::After(kPatience));
+    if (!waited.ok() && !clock->retired()) {
+      // No event could be had: then the stream itself.
+      waited = device->SynchronizeStream(clock->stream(), Deadline::After(kPatience));
+    }
     if (!waited.ok() && waited.code() != StatusCode::kDeviceLost) {
       Log(LogLevel::kWarn,
           fmt::format("an allocator ends while a stream is not done: {}", waited.ToString()));
