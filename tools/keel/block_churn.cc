@@ -27,7 +27,6 @@ BlockChurn::~BlockChurn() {
 }
 
 Status BlockChurn::Fill(std::size_t live) {
-  live_.reserve(live);
   while (live_.size() < live) {
     KEEL_ASSIGN(const DeviceAddress address, allocator_.Allocate(sizes_[random_()], stream_));
     live_.push_back(address);
