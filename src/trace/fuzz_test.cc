@@ -22,7 +22,8 @@ struct Target {
 
 std::vector<std::string> Corpus(std::string_view name) {
   std::vector<std::filesystem::path> paths;
-  const std::filesystem::path folder = std::filesystem::path(KEEL_TEST_DATA) / "fuzz" / name;
+  const std::filesystem::path folder =
+      std::filesystem::path(KEEL_TEST_DATA) / "fuzz" / ("trace_" + std::string(name));
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     paths.push_back(entry.path());
   }

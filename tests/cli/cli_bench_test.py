@@ -53,6 +53,21 @@ class BenchTest(CliTest):
             self.assertEqual(measurements[0][0]["size"], 4 << 10)
             self.assertEqual(measurements[-1][0]["size"], 256 << 20)
 
+    def test_train(self):
+        found = {}
+        for entry in self.json_of("bench", "train", "--json"):
+            value = entry["calls" if entry["name"] == "memory calls of a step" else "ns"]
+            found.setdefault(entry["name"], {})[entry["parameters"]["memory"]] = value
+        kinds = ["Keel as configured", "plain segments", "the driver alone"]
+        for values in found.values():
+            self.assertEqual(list(values), kinds)
+        for kind in kinds:
+            self.assertGreater(found["training step"][kind], 0)
+        calls = found["memory calls of a step"]
+        # Sizes repeat, so after the second step nothing is asked of the driver; where it is asked
+        # for everything, each of the 37 buffers of a step comes and goes.
+        self.assertEqual([calls[kind] for kind in kinds], [0, 0, 2 * 37])
+
     def test_text(self):
         run = keel("bench", "host", "--device", "sim:0")
         self.assert_ok(run)
@@ -80,6 +95,21 @@ class ChurnTest(CliTest):
                 for invariant in invariants:
                     self.assertEqual(list(invariant), ["name", "parameters", "passed", "found"])
                     self.assertIs(invariant["passed"], True, invariant)
+
+    def test_train(self):
+        found = {}
+        for entry in self.json_of("bench", "train", "--json"):
+            value = entry["calls" if entry["name"] == "memory calls of a step" else "ns"]
+            found.setdefault(entry["name"], {})[entry["parameters"]["memory"]] = value
+        kinds = ["Keel as configured", "plain segments", "the driver alone"]
+        for values in found.values():
+            self.assertEqual(list(values), kinds)
+        for kind in kinds:
+            self.assertGreater(found["training step"][kind], 0)
+        calls = found["memory calls of a step"]
+        # Sizes repeat, so after the second step nothing is asked of the driver; where it is asked
+        # for everything, each of the 37 buffers of a step comes and goes.
+        self.assertEqual([calls[kind] for kind in kinds], [0, 0, 2 * 37])
 
     def test_text(self):
         run = keel("bench", "churn")
@@ -111,7 +141,7 @@ class ChurnTest(CliTest):
 class MistakeTest(CliTest):
     def test_what(self):
         self.assert_fails(keel("bench"), 2, "WHAT", "keel bench --help")
-        self.assert_fails(keel("bench", "speed"), 2, "'speed'", "alloc, churn, host, h2d")
+        self.assert_fails(keel("bench", "speed"), 2, "'speed'", "alloc, churn, host, h2d, train")
         self.assert_fails(keel("bench", "alloc", "host"), 2, "'host'", "keel bench --help")
 
     def test_device(self):

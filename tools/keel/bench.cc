@@ -40,6 +40,8 @@ std::string_view UnitName(Measurement::Unit unit) {
       return "ns";
     case Measurement::Unit::kGigabytesPerSecond:
       return "GB/s";
+    case Measurement::Unit::kCalls:
+      return "calls";
     case Measurement::Unit::kRatio:
       break;
   }
@@ -171,14 +173,15 @@ ExitCode Run(const Options& options) {
   if (options.what == "churn") return Churn(options, setting);
   if (options.what == "host") return Measure(options, HostCases(setting));
   if (options.what == "h2d") return Measure(options, CopyCases(setting));
+  if (options.what == "train") return Measure(options, TrainCases(setting));
   return Measure(options, AllocCases(setting));
 }
 
 std::string CheckWhat(const std::string& text) {
-  for (const std::string_view known : {"alloc", "churn", "host", "h2d"}) {
+  for (const std::string_view known : {"alloc", "churn", "host", "h2d", "train"}) {
     if (text == known) return {};
   }
-  return fmt::format("there is no '{}'; choose from: alloc, churn, host, h2d", text);
+  return fmt::format("there is no '{}'; choose from: alloc, churn, host, h2d, train", text);
 }
 
 }  // namespace
@@ -192,7 +195,8 @@ Command AddBench(CLI::App& parent) {
                   "churn: device memory, random requests; checks that nothing leaks, nothing\n"
                   "       fails without need, the cache can be emptied and is used\n"
                   "host:  pinned host memory, pairs and what is held beyond what is asked for\n"
-                  "h2d:   copies between pageable memory and the device, own and staged")
+                  "h2d:   copies between pageable memory and the device, own and staged\n"
+                  "train: a training step with memory of several kinds, and the calls it makes")
       ->type_name("")
       ->required()
       ->check(CLI::Validator(CheckWhat, "", "what"));

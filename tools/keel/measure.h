@@ -19,7 +19,7 @@
 namespace keel::cli {
 
 struct Measurement {
-  enum class Unit : std::uint8_t { kNanoseconds, kGigabytesPerSecond, kRatio };
+  enum class Unit : std::uint8_t { kNanoseconds, kGigabytesPerSecond, kRatio, kCalls };
   std::string name;                   // of what was measured; stable
   nlohmann::ordered_json parameters;  // an object
   Unit unit = Unit::kNanoseconds;
@@ -43,6 +43,8 @@ std::vector<BenchCase> AllocCases(const BenchSetting& setting);
 std::vector<BenchCase> HostCases(const BenchSetting& setting);
 // Of copies between pageable memory and the device: the device's own and staged ones.
 std::vector<BenchCase> CopyCases(const BenchSetting& setting);
+// Of a training step with memory of several kinds: its time, and the memory calls that it makes.
+std::vector<BenchCase> TrainCases(const BenchSetting& setting);
 
 // How long one operation takes, in nanoseconds: the median of several rounds, each long enough for
 // the clock. `body` does `count` operations. The first calls find out how many those should be, and
