@@ -30,6 +30,10 @@ StagingOptions StagingOptionsOf(const AllocatorConfig& config) {
   return options;
 }
 
+bool IsPinned(hal::Device& device, const void* pointer) {
+  return device.GetHostAddress(pointer).ok();
+}
+
 std::shared_ptr<ParallelCopy> CopierOf(const AllocatorConfig& config) {
   if (config.staging_threads == 0) return ParallelCopy::Shared();
   return std::make_shared<ParallelCopy>(
@@ -59,6 +63,61 @@ DeviceMemory::DeviceMemory(std::shared_ptr<hal::Device> device,
 
 hal::DeviceName DeviceMemory::name() const {
   return {.driver = device_->info().driver, .ordinal = device_->info().ordinal};
+}
+
+// Between the device and pinned memory, until it is done.
+Status DeviceMemory::Transfer(hal::StreamHandle stream, const hal::Copy& copy, Deadline deadline) {
+  KEEL_ASSIGN(const hal::CaptureState state, device_->GetCaptureState(stream));
+  if (state != hal::CaptureState::kNone) {
+    return FailedPrecondition(
+        "the stream is being captured and cannot be waited for; enqueue the copy instead");
+  }
+  KEEL_TRY(device_->EnqueueCopy(stream, copy));
+  return device_->SynchronizeStream(stream, deadline);
+}
+
+Status DeviceMemory::CopyToDevice(hal::StreamHandle stream, DeviceAddress destination,
+                                  const void* source, Bytes size, Deadline deadline) {
+  if (size.empty()) return OkStatus();
+  if (!IsPinned(*device_, source)) {
+    return staging_.CopyToDevice(stream, destination, source, size, deadline);
+  }
+  return Transfer(stream,
+                  {.destination = hal::Location::On(device_->id(), destination),
+                   .source = hal::Location::Host(source),
+                   .size = size},
+                  deadline);
+}
+
+Status DeviceMemory::CopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source,
+                                Bytes size, Deadline deadline) {
+  if (size.empty()) return OkStatus();
+  if (!IsPinned(*device_, destination)) {
+    return staging_.CopyToHost(stream, destination, source, size, deadline);
+  }
+  return Transfer(stream,
+                  {.destination = hal::Location::Host(destination),
+                   .source = hal::Location::On(device_->id(), source),
+                   .size = size},
+                  deadline);
+}
+
+Status DeviceMemory::EnqueueCopyToDevice(hal::StreamHandle stream, DeviceAddress destination,
+                                         const void* source, Bytes size) {
+  if (size.empty()) return OkStatus();
+  KEEL_TRY(device_->GetHostAddress(source).status().Annotate("the source is not pinned"));
+  return device_->EnqueueCopy(stream, {.destination = hal::Location::On(device_->id(), destination),
+                                       .source = hal::Location::Host(source),
+                                       .size = size});
+}
+
+Status DeviceMemory::EnqueueCopyToHost(hal::StreamHandle stream, void* destination,
+                                       DeviceAddress source, Bytes size) {
+  if (size.empty()) return OkStatus();
+  KEEL_TRY(device_->GetHostAddress(destination).status().Annotate("the destination is not pinned"));
+  return device_->EnqueueCopy(stream, {.destination = hal::Location::Host(destination),
+                                       .source = hal::Location::On(device_->id(), source),
+                                       .size = size});
 }
 
 // --- All of them ------------------------------------------------------------------------------
@@ -130,9 +189,10 @@ Result<std::shared_ptr<DeviceMemory>> ProcessMemory::MakeLocked(const Key& key) 
   return made;
 }
 
-std::vector<std::shared_ptr<DeviceMemory>> ProcessMemory::List() const {
+Result<std::vector<std::shared_ptr<DeviceMemory>>> ProcessMemory::List() const {
+  KEEL_TRY(Here());
   std::vector<std::shared_ptr<DeviceMemory>> list;
-  if (!used() || !Here().ok()) return list;
+  if (!used()) return list;
   const MutexLock lock(mutex_);
   list.reserve(sets_.size());
   for (const auto& [key, set] : sets_) list.push_back(set);

@@ -67,9 +67,26 @@ class KEEL_EXPORT DeviceMemory {
   // Copies between pageable host memory and the device.
   Staging& staging() { return staging_; }
 
+  // Copies that are over for the host when they return, in the order of the stream: the source may
+  // be reused, the bytes are in the destination. Pageable memory is staged; pinned memory, any
+  // driver's or the HostAllocator's, is transferred as it is, and the stream waited for. On an
+  // error a part of the destination may have been written. kFailedPrecondition for pinned memory
+  // while the stream is being captured: that is what the two below are for.
+  Status CopyToDevice(hal::StreamHandle stream, DeviceAddress destination, const void* source,
+                      Bytes size, Deadline deadline = Deadline::Never());
+  Status CopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source, Bytes size,
+                    Deadline deadline = Deadline::Never());
+  // Copies that are queued when they return. The host memory must be pinned (kInvalidArgument) and
+  // stay as it is until the stream is past them; HostAllocator::RecordUse sees to that for its own.
+  Status EnqueueCopyToDevice(hal::StreamHandle stream, DeviceAddress destination,
+                             const void* source, Bytes size);
+  Status EnqueueCopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source,
+                           Bytes size);
+
  private:
   DeviceMemory(std::shared_ptr<hal::Device> device, std::unique_ptr<DeviceAllocator> allocator,
                const AllocatorConfig& config);
+  Status Transfer(hal::StreamHandle stream, const hal::Copy& copy, Deadline deadline);
 
   const std::shared_ptr<hal::Device> device_;
   EventPool events_;
@@ -92,8 +109,8 @@ class KEEL_EXPORT ProcessMemory {
   // it. Looks it up under a lock: keep the pointer. kNotFound names the device that is not there,
   // and those that are.
   Result<std::shared_ptr<DeviceMemory>> For(const hal::DeviceName& name = {}) KEEL_EXCLUDES(mutex_);
-  // The sets that there are, by driver and number; makes none. Empty in a forked child.
-  std::vector<std::shared_ptr<DeviceMemory>> List() const KEEL_EXCLUDES(mutex_);
+  // The sets that there are, by driver and number; makes none.
+  Result<std::vector<std::shared_ptr<DeviceMemory>>> List() const KEEL_EXCLUDES(mutex_);
 
   // The next For of this device makes a new set. kNotFound: there is none, or no such device.
   Status Forget(const hal::DeviceName& name) KEEL_EXCLUDES(mutex_);
