@@ -117,6 +117,7 @@ Result<Driver*> Registry::FindWorking() {
     if (found_ != nullptr) return found_;
   }
   std::string reasons;
+  Status mistake;
   for (const bool simulated : {false, true}) {
     for (Driver* driver : drivers()) {
       if (driver->simulated() != simulated) continue;
@@ -125,9 +126,11 @@ Result<Driver*> Registry::FindWorking() {
         MutexLock lock(mutex_);
         return found_ = driver;
       }
+      if (mistake.ok() && status.code() == StatusCode::kInvalidArgument) mistake = status;
       reasons += "; " + std::string(driver->name()) + ": " + status.ToString();
     }
   }
+  if (!mistake.ok()) return mistake;
   return Unavailable("no driver has a device that works" + reasons);
 }
 

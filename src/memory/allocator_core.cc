@@ -103,16 +103,15 @@ Result<std::shared_ptr<AllocatorCore>> AllocatorCore::Create(std::shared_ptr<hal
     return Unimplemented(
         "key 'max_split_size_mb' with plain segments; expandable ones always split");
   }
-  std::vector<hal::Device*> peers;
-  peers.reserve(options.peers.size());
-  for (const std::shared_ptr<hal::Device>& peer : options.peers) peers.push_back(peer.get());
-  KEEL_ASSIGN(std::vector<hal::AccessGrant> grants, hal::GrantsForPeers(*device, peers));
-  return std::shared_ptr<AllocatorCore>(
-      new AllocatorCore(std::move(device), std::move(options), std::move(grants)));
+  std::vector<std::shared_ptr<hal::Device>> peers = std::move(options.peers);
+  const std::shared_ptr<AllocatorCore> core(
+      new AllocatorCore(std::move(device), std::move(options)));
+  for (std::shared_ptr<hal::Device>& peer : peers) KEEL_TRY(core->AddPeer(std::move(peer)));
+  return core;
 }
 
 AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
-                             DeviceAllocatorOptions options, std::vector<hal::AccessGrant> grants)
+                             DeviceAllocatorOptions options)
     : device(std::move(its_device)),
       config(std::move(options.config)),
       limit(
@@ -143,7 +142,6 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
         ExpandableOptions{.handle_size = config.handle_size.count(),
                           .small_handle_size = config.small_handle_size.count(),
                           .upkeep = config.upkeep,
-                          .grants = std::move(grants),
                           .now_ns = std::move(options.now_ns)});
     expandable_ = source.get();
     source_ = std::move(source);

@@ -39,6 +39,8 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   Status Trim(std::uint64_t target);
   Status SetFraction(double fraction);
   Status Pin(DeviceAddress address, Bytes size, bool pin);
+  Status AddPeer(std::shared_ptr<hal::Device> peer);
+  void RemovePeer(hal::DeviceId peer);
 
   std::uint64_t AddCallback(DeviceAllocator::OutOfMemoryCallback callback);
   void RemoveCallback(std::uint64_t id);
@@ -90,8 +92,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
     telemetry::TagId tag = telemetry::TagId::kNone;
   };
 
-  AllocatorCore(std::shared_ptr<hal::Device> its_device, DeviceAllocatorOptions options,
-                std::vector<hal::AccessGrant> grants);
+  AllocatorCore(std::shared_ptr<hal::Device> its_device, DeviceAllocatorOptions options);
 
   Status CheckAlignment(Bytes alignment) const;
   std::uint64_t Round(std::uint64_t size) const;
@@ -160,6 +161,10 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   Mutex pools_mutex_;
   PoolId last_pool_ KEEL_GUARDED_BY(pools_mutex_) = 0;
   std::map<PoolId, PoolState> pools_ KEEL_GUARDED_BY(pools_mutex_);
+
+  Mutex peers_mutex_;
+  // Held open: the device is asked to give them access by what they are now.
+  std::vector<std::shared_ptr<hal::Device>> peers_ KEEL_GUARDED_BY(peers_mutex_);
 
   Mutex callbacks_mutex_;
   std::uint64_t last_callback_ KEEL_GUARDED_BY(callbacks_mutex_) = 0;

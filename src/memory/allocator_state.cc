@@ -56,6 +56,26 @@ Status AllocatorCore::Pin(DeviceAddress address, Bytes size, bool pin) {
              : expandable_->Unpin(address.value(), size.count());
 }
 
+Status AllocatorCore::AddPeer(std::shared_ptr<hal::Device> peer) {
+  if (peer == nullptr) return InvalidArgument("no device to be a peer");
+  if (peer->id() == device->id()) return OkStatus();
+  const MutexLock lock(peers_mutex_);
+  const auto same = [&](const auto& known) { return known->id() == peer->id(); };
+  if (std::any_of(peers_.begin(), peers_.end(), same)) return OkStatus();
+  KEEL_ASSIGN(const bool can, peer->CanAccessPeer(device->id()));
+  if (!can) return OkStatus();
+  KEEL_TRY(expandable_ != nullptr ? expandable_->Grant(peer->id())
+                                  : peer->EnablePeerAccess(device->id()));
+  peers_.push_back(std::move(peer));
+  return OkStatus();
+}
+
+void AllocatorCore::RemovePeer(hal::DeviceId peer) {
+  const MutexLock lock(peers_mutex_);
+  if (expandable_ != nullptr && peer != device->id()) expandable_->Revoke(peer);
+  std::erase_if(peers_, [&](const auto& known) { return known->id() == peer; });
+}
+
 std::uint64_t AllocatorCore::AddCallback(DeviceAllocator::OutOfMemoryCallback callback) {
   const MutexLock lock(callbacks_mutex_);
   callbacks_.emplace(++last_callback_, std::move(callback));

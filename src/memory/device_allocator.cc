@@ -82,6 +82,14 @@ void DeviceAllocator::SetMoveListener(MoveListener listener) {
   if (core_->Here().ok()) core_->SetMoveListener(std::move(listener));
 }
 
+Status DeviceAllocator::AddPeer(std::shared_ptr<hal::Device> peer) {
+  KEEL_TRY(core_->Here());
+  return core_->AddPeer(std::move(peer));
+}
+void DeviceAllocator::RemovePeer(hal::DeviceId peer) {
+  if (core_->Here().ok()) core_->RemovePeer(peer);
+}
+
 telemetry::MemoryStats DeviceAllocator::Stats() {
   return core_->Here().ok() ? core_->Stats() : telemetry::MemoryStats();
 }

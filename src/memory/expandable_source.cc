@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "keel/base/log.h"
@@ -39,7 +40,8 @@ ExpandableSource::ExpandableSource(std::shared_ptr<hal::Device> device, AddressI
       granule_(device_->capabilities().granularity.minimum.count()),
       handle_size_(UpTo(options_.handle_size, granule_)),
       small_handle_size_(UpTo(options_.small_handle_size, granule_)),
-      began_ns_(Now()) {}
+      began_ns_(Now()),
+      grants_{{.device = device_->id(), .access = hal::Access::kReadWrite}} {}
 
 ExpandableSource::~ExpandableSource() = default;
 
@@ -456,10 +458,11 @@ Status ExpandableSource::MapAt(Handle* handle, Arena& arena, std::uint64_t addre
     KEEL_TRY(UnmapGhosts(address, address + handle->size));
     KEEL_TRY(index_.Cover(address, handle->size));
     const hal::AddressRange& range = RangeOf(address);
+    const std::span<const hal::AccessGrant> grants = grants_;
     Extent extent;
     KEEL_ASSIGN(extent.mapping, Timed([&] {
                   return hal::Mapping::Create(range, Offset(address - range.address().value()),
-                                              handle->memory, options_.grants);
+                                              handle->memory, grants);
                 }));
     extent.handle = handle;
     extent.present = true;
@@ -645,6 +648,29 @@ Status ExpandableSource::Unpin(std::uint64_t address, std::uint64_t size) {
   }
   for (Handle* const handle : pinned) --handle->pins;
   return OkStatus();
+}
+
+Status ExpandableSource::Grant(hal::DeviceId device) {
+  const MutexLock lock(mutex_);
+  const hal::AccessGrant grant{.device = device, .access = hal::Access::kReadWrite};
+  const hal::AccessGrant none{.device = device, .access = hal::Access::kNone};
+  for (auto extent = extents_.begin(); extent != extents_.end(); ++extent) {
+    Status granted = extent->second.mapping.SetAccess({&grant, 1});
+    if (granted.ok()) continue;
+    while (extent != extents_.begin()) {
+      --extent;
+      // Access that nobody knows of harms nobody: what cannot be undone stays.
+      static_cast<void>(extent->second.mapping.SetAccess({&none, 1}).ok());
+    }
+    return granted;
+  }
+  grants_.push_back(grant);
+  return OkStatus();
+}
+
+void ExpandableSource::Revoke(hal::DeviceId device) {
+  const MutexLock lock(mutex_);
+  std::erase_if(grants_, [&](const hal::AccessGrant& grant) { return grant.device == device; });
 }
 
 ExpandableSource::Stats ExpandableSource::stats() {

@@ -49,10 +49,9 @@ struct ExpandableOptions {
   std::uint64_t handle_size = 16 << 20;       // the largest, for large requests
   std::uint64_t small_handle_size = 2 << 20;  // for small ones
   double upkeep = 0.02;                       // part of the time that may go into finer handles
-  std::uint64_t reserve = 0;             // addresses per range; 0: as much as the device has, an
-                                         // eighth of it for small requests
-  std::uint32_t max_ghosts = 16'384;     // in all
-  std::vector<hal::AccessGrant> grants;  // the owner and its peers
+  std::uint64_t reserve = 0;          // addresses per range; 0: as much as the device has, an
+                                      // eighth of it for small requests
+  std::uint32_t max_ghosts = 16'384;  // in all
   hal::MemoryOptions memory{};
   std::function<std::int64_t()> now_ns;  // a clock; empty: the steady one
 };
@@ -81,6 +80,11 @@ class ExpandableSource : public SegmentSource {
   // it is not there.
   Status Pin(std::uint64_t address, std::uint64_t size) KEEL_EXCLUDES(mutex_);
   Status Unpin(std::uint64_t address, std::uint64_t size) KEEL_EXCLUDES(mutex_);
+
+  // The device may read and write all memory, present and future. On an error nothing changed.
+  Status Grant(hal::DeviceId device) KEEL_EXCLUDES(mutex_);
+  // Future memory is not for it any more; what is mapped stays as it is.
+  void Revoke(hal::DeviceId device) KEEL_EXCLUDES(mutex_);
 
   Stats stats() KEEL_EXCLUDES(mutex_);
 
@@ -204,6 +208,7 @@ class ExpandableSource : public SegmentSource {
   std::vector<Range> ranges_ KEEL_GUARDED_BY(mutex_);
   std::map<Handle*, std::unique_ptr<Handle>> handles_ KEEL_GUARDED_BY(mutex_);
   std::map<std::uint64_t, Extent> extents_ KEEL_GUARDED_BY(mutex_);  // by address
+  std::vector<hal::AccessGrant> grants_ KEEL_GUARDED_BY(mutex_);     // the owner and its peers
   std::uint32_t ghosts_ KEEL_GUARDED_BY(mutex_) = 0;
   std::int64_t handle_cost_ns_ KEEL_GUARDED_BY(mutex_) =
       40'000;  // to create and map one: an average

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
-#include <string_view>
 #include <vector>
+
+#include "keel/hal/device_name.h"
 
 namespace keel::cli {
 namespace {
@@ -20,28 +19,9 @@ std::string DriverNames() {
   return names.empty() ? "none" : names;
 }
 
-struct DeviceName {
-  std::string driver;  // empty: not named
-  int ordinal = 0;
-};
-
-std::optional<DeviceName> ParseDeviceName(std::string_view text) {
-  DeviceName name;
-  if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
-    name.driver = text.substr(0, colon);
-    if (name.driver.empty()) return std::nullopt;
-    text.remove_prefix(colon + 1);
-  }
-  const char* const begin = text.data();
-  const char* const end = begin + text.size();
-  const auto [rest, error] = std::from_chars(begin, end, name.ordinal);
-  if (error != std::errc() || rest != end || name.ordinal < 0) return std::nullopt;
-  return name;
-}
-
 std::string CheckDeviceName(const std::string& text) {
-  if (ParseDeviceName(text).has_value()) return {};
-  return fmt::format("must be a whole number from 0, alone or as in 'sim:0', not '{}'", text);
+  if (text.empty()) return "must not be empty";
+  return std::string(hal::DeviceName::Parse(text).status().message());
 }
 
 }  // namespace
@@ -67,24 +47,8 @@ Result<hal::Driver*> FindDriver(const std::string& name) {
       fmt::format("there is no driver '{}'; choose --driver from: {}", name, DriverNames()));
 }
 
-Result<hal::Driver*> DefaultDriver() {
-  auto chosen = hal::Registry::Global().Default();
-  if (chosen.ok()) return chosen;
-  // That nothing works may be because something was configured wrongly; then that is the error.
-  for (hal::Driver* driver : hal::Registry::Global().drivers()) {
-    Status status = driver->Enumerate().status();
-    if (status.code() == StatusCode::kInvalidArgument) return status;
-  }
-  return chosen;
-}
-
 Result<std::shared_ptr<hal::Device>> OpenChosen(const Choice& choice) {
-  DeviceName name;
-  if (!choice.device.empty()) {
-    const std::optional<DeviceName> parsed = ParseDeviceName(choice.device);
-    if (!parsed.has_value()) return InvalidArgument("--device: " + CheckDeviceName(choice.device));
-    name = *parsed;
-  }
+  KEEL_ASSIGN(hal::DeviceName name, hal::DeviceName::Parse(choice.device));
   if (!choice.driver.empty() && !name.driver.empty() && choice.driver != name.driver) {
     return InvalidArgument(fmt::format("--device {} is not a device of --driver {}; leave one out",
                                        choice.device, choice.driver));
@@ -92,7 +56,7 @@ Result<std::shared_ptr<hal::Device>> OpenChosen(const Choice& choice) {
   if (name.driver.empty()) name.driver = choice.driver;
   hal::Driver* driver = nullptr;
   if (name.driver.empty()) {
-    KEEL_ASSIGN(driver, DefaultDriver());
+    KEEL_ASSIGN(driver, hal::Registry::Global().Default());
   } else {
     KEEL_ASSIGN(driver, FindDriver(name.driver));
   }

@@ -25,9 +25,6 @@ CLI::Option* AddDeviceOption(CLI::App& app, std::string& device);
 
 // kNotFound lists the drivers there are.
 Result<hal::Driver*> FindDriver(const std::string& name);
-// The registry's default; kInvalidArgument where there is none because of a mistake in the
-// configuration of a driver.
-Result<hal::Driver*> DefaultDriver();
 // kNotFound lists the drivers, or the devices, there are; kInvalidArgument says that the two
 // options name different drivers.
 Result<std::shared_ptr<hal::Device>> OpenChosen(const Choice& choice);

@@ -104,7 +104,7 @@ DriverReport Examine(hal::Driver& driver) {
 
 DefaultReport ExamineDefault() {
   DefaultReport report;
-  auto chosen = DefaultDriver();
+  auto chosen = hal::Registry::Global().Default();
   if (!chosen.ok()) {
     report.status = chosen.status();
     return report;

@@ -51,7 +51,8 @@ class KEEL_EXPORT Registry {
 
   // Chosen by SetDefault, else by the environment variable KEEL_DRIVER (read once, at the first
   // call), else the first real driver that has a device that works, else the simulated one. A
-  // driver that was chosen by name and cannot be used is an error, never replaced silently.
+  // driver that was chosen by name and cannot be used is an error, never replaced silently. Where
+  // nothing works because a driver was configured wrongly, that is the error: kInvalidArgument.
   Result<Driver*> Default() KEEL_EXCLUDES(mutex_);
   Status SetDefault(std::string_view name) KEEL_EXCLUDES(mutex_);
   Result<std::shared_ptr<Device>> OpenDefault(int ordinal = 0) KEEL_EXCLUDES(mutex_);

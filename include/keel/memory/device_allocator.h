@@ -137,6 +137,12 @@ class KEEL_EXPORT DeviceAllocator {
   using MoveListener = std::function<void(DeviceAddress address, Bytes size)>;
   void SetMoveListener(MoveListener listener);
 
+  // The peer, another device of the driver, reads and writes this device's memory from now on, what
+  // there is and what will be. Keeps it open. Nothing to do for one that can have no access.
+  Status AddPeer(std::shared_ptr<hal::Device> peer);
+  // It gets no new memory and may be closed. What it can reach it can reach still: it must not.
+  void RemovePeer(hal::DeviceId peer);
+
   telemetry::MemoryStats Stats();
   void ResetPeakStats();
   void ResetAccumulatedStats();

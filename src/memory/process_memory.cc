@@ -1,0 +1,235 @@
+#include "keel/memory/process_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/fork.h"
+#include "keel/base/log.h"
+
+namespace keel::memory {
+namespace {
+
+Bytes OrZero(Bytes limit) { return limit == kUnlimited ? Bytes(0) : limit; }
+
+HostAllocatorOptions HostOptionsOf(const AllocatorConfig& config) {
+  return {.cache = !config.host_cache.empty(),
+          .limit = OrZero(config.host_limit),
+          .cache_limit = OrZero(config.host_cache)};
+}
+
+StagingOptions StagingOptionsOf(const AllocatorConfig& config) {
+  StagingOptions options;
+  // Who says nothing gets what was measured, which differs between the directions.
+  if (config.staging_threshold != AllocatorConfig().staging_threshold) {
+    options.to_device_threshold = options.to_host_threshold = config.staging_threshold;
+  }
+  options.most_chunk = config.staging_chunk;
+  options.least_chunk = std::min(options.least_chunk, options.most_chunk);
+  return options;
+}
+
+bool IsPinned(hal::Device& device, const void* pointer) {
+  return device.GetHostAddress(pointer).ok();
+}
+
+std::shared_ptr<ParallelCopy> CopierOf(const AllocatorConfig& config) {
+  if (config.staging_threads == 0) return ParallelCopy::Shared();
+  return std::make_shared<ParallelCopy>(
+      ParallelCopyOptions{.threads = static_cast<int>(config.staging_threads)});
+}
+
+}  // namespace
+
+// --- One device -------------------------------------------------------------------------------
+
+Result<std::shared_ptr<DeviceMemory>> DeviceMemory::Create(std::shared_ptr<hal::Device> device,
+                                                           const AllocatorConfig& config) {
+  KEEL_ASSIGN(std::unique_ptr<DeviceAllocator> allocator,
+              DeviceAllocator::Create(device, {.config = config}));
+  return std::shared_ptr<DeviceMemory>(
+      new DeviceMemory(std::move(device), std::move(allocator), config));
+}
+
+DeviceMemory::DeviceMemory(std::shared_ptr<hal::Device> device,
+                           std::unique_ptr<DeviceAllocator> allocator,
+                           const AllocatorConfig& config)
+    : device_(std::move(device)),
+      events_(device_),
+      allocator_(std::move(allocator)),
+      host_(std::make_shared<HostAllocator>(device_, HostOptionsOf(config))),
+      staging_({.allocator = host_, .copy = CopierOf(config)}, StagingOptionsOf(config)) {}
+
+hal::DeviceName DeviceMemory::name() const {
+  return {.driver = device_->info().driver, .ordinal = device_->info().ordinal};
+}
+
+// Between the device and pinned memory, until it is done.
+Status DeviceMemory::Transfer(hal::StreamHandle stream, const hal::Copy& copy, Deadline deadline) {
+  KEEL_ASSIGN(const hal::CaptureState state, device_->GetCaptureState(stream));
+  if (state != hal::CaptureState::kNone) {
+    return FailedPrecondition(
+        "the stream is being captured and cannot be waited for; enqueue the copy instead");
+  }
+  KEEL_TRY(device_->EnqueueCopy(stream, copy));
+  return device_->SynchronizeStream(stream, deadline);
+}
+
+Status DeviceMemory::CopyToDevice(hal::StreamHandle stream, DeviceAddress destination,
+                                  const void* source, Bytes size, Deadline deadline) {
+  if (size.empty()) return OkStatus();
+  if (!IsPinned(*device_, source)) {
+    return staging_.CopyToDevice(stream, destination, source, size, deadline);
+  }
+  return Transfer(stream,
+                  {.destination = hal::Location::On(device_->id(), destination),
+                   .source = hal::Location::Host(source),
+                   .size = size},
+                  deadline);
+}
+
+Status DeviceMemory::CopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source,
+                                Bytes size, Deadline deadline) {
+  if (size.empty()) return OkStatus();
+  if (!IsPinned(*device_, destination)) {
+    return staging_.CopyToHost(stream, destination, source, size, deadline);
+  }
+  return Transfer(stream,
+                  {.destination = hal::Location::Host(destination),
+                   .source = hal::Location::On(device_->id(), source),
+                   .size = size},
+                  deadline);
+}
+
+Status DeviceMemory::EnqueueCopyToDevice(hal::StreamHandle stream, DeviceAddress destination,
+                                         const void* source, Bytes size) {
+  if (size.empty()) return OkStatus();
+  KEEL_TRY(device_->GetHostAddress(source).status().Annotate("the source is not pinned"));
+  return device_->EnqueueCopy(stream, {.destination = hal::Location::On(device_->id(), destination),
+                                       .source = hal::Location::Host(source),
+                                       .size = size});
+}
+
+Status DeviceMemory::EnqueueCopyToHost(hal::StreamHandle stream, void* destination,
+                                       DeviceAddress source, Bytes size) {
+  if (size.empty()) return OkStatus();
+  KEEL_TRY(device_->GetHostAddress(destination).status().Annotate("the destination is not pinned"));
+  return device_->EnqueueCopy(stream, {.destination = hal::Location::Host(destination),
+                                       .source = hal::Location::On(device_->id(), source),
+                                       .size = size});
+}
+
+// --- All of them ------------------------------------------------------------------------------
+
+ProcessMemory& ProcessMemory::Global() {
+  static auto* const memory =
+      new ProcessMemory(hal::Registry::Global(), AllocatorConfig::FromEnvironment());
+  return *memory;
+}
+
+ProcessMemory::ProcessMemory(hal::Registry& registry, Result<AllocatorConfig> config)
+    : registry_(registry), config_(std::move(config)) {}
+
+Status ProcessMemory::Here() const {
+  const std::uint64_t used = used_.load(std::memory_order_acquire);
+  if (used == 0 || used == ForkGeneration() + 1) return OkStatus();
+  return FailedPrecondition(
+      "this process was forked from one that uses device memory, and cannot; start it with exec "
+      "(in Python: multiprocessing's method \"spawn\")");
+}
+
+Result<ProcessMemory::Key> ProcessMemory::Resolve(const hal::DeviceName& name) const {
+  Key key{.ordinal = name.ordinal};
+  KEEL_ASSIGN(key.driver, name.driver.empty() ? registry_.Default() : registry_.Find(name.driver));
+  Result<std::vector<hal::DeviceInfo>> devices = key.driver->Enumerate();
+  const std::string full = fmt::format("{}:{}", key.driver->name(), name.ordinal);
+  if (!devices.ok()) return std::move(devices).status().Annotate("device " + full);
+  std::string known;
+  for (const hal::DeviceInfo& info : *devices) {
+    if (info.ordinal == name.ordinal) return key;
+    known += fmt::format("{}{}:{}", known.empty() ? "" : ", ", key.driver->name(), info.ordinal);
+  }
+  return NotFound(
+      fmt::format("there is no device {}; there are: {}", full, known.empty() ? "none" : known));
+}
+
+Result<std::shared_ptr<DeviceMemory>> ProcessMemory::For(const hal::DeviceName& name) {
+  KEEL_TRY(Here());
+  KEEL_TRY(config_.status());
+  KEEL_ASSIGN(const Key key, Resolve(name));
+  used_.store(ForkGeneration() + 1, std::memory_order_release);
+  const MutexLock lock(mutex_);
+  used_.store(ForkGeneration() + 1, std::memory_order_release);  // after a Shutdown meanwhile
+  if (const auto known = sets_.find(key); known != sets_.end()) return known->second;
+  Result<std::shared_ptr<DeviceMemory>> made = MakeLocked(key);
+  if (!made.ok()) {
+    return std::move(made).status().Annotate(
+        fmt::format("device {}:{}", key.driver->name(), key.ordinal));
+  }
+  return made;
+}
+
+Result<std::shared_ptr<DeviceMemory>> ProcessMemory::MakeLocked(const Key& key) {
+  KEEL_ASSIGN(std::shared_ptr<hal::Device> device, key.driver->Open(key.ordinal));
+  KEEL_ASSIGN(std::shared_ptr<DeviceMemory> made, DeviceMemory::Create(device, *config_));
+  for (const auto& [other_key, other] : sets_) {
+    if (other_key.driver != key.driver) continue;
+    // Copies between devices work without it: a reason to warn, not to have no memory.
+    for (const Status& status :
+         {made->allocator().AddPeer(other->device()), other->allocator().AddPeer(device)}) {
+      if (!status.ok() && status.code() != StatusCode::kDeviceLost) {
+        Log(LogLevel::kWarn,
+            fmt::format("devices {} and {} do not share memory: {}", made->name().ToString(),
+                        other->name().ToString(), status.ToString()));
+      }
+    }
+  }
+  sets_.emplace(key, made);
+  return made;
+}
+
+Result<std::vector<std::shared_ptr<DeviceMemory>>> ProcessMemory::List() const {
+  KEEL_TRY(Here());
+  std::vector<std::shared_ptr<DeviceMemory>> list;
+  if (!used()) return list;
+  const MutexLock lock(mutex_);
+  list.reserve(sets_.size());
+  for (const auto& [key, set] : sets_) list.push_back(set);
+  return list;
+}
+
+Status ProcessMemory::Forget(const hal::DeviceName& name) {
+  KEEL_TRY(Here());
+  KEEL_ASSIGN(const Key key, Resolve(name));
+  Status none = NotFound(
+      fmt::format("the process has no memory of device {}:{}", key.driver->name(), key.ordinal));
+  if (!used()) return none;
+  std::shared_ptr<DeviceMemory> forgotten;  // ends after the lock
+  const MutexLock lock(mutex_);
+  const auto known = sets_.find(key);
+  if (known == sets_.end()) return none;
+  forgotten = std::move(known->second);
+  sets_.erase(known);
+  for (const auto& [other_key, other] : sets_) {
+    other->allocator().RemovePeer(forgotten->device()->id());
+  }
+  return OkStatus();
+}
+
+Status ProcessMemory::Shutdown() {
+  KEEL_TRY(Here());
+  if (!used()) return OkStatus();
+  std::map<Key, std::shared_ptr<DeviceMemory>> sets;  // end after the lock
+  const MutexLock lock(mutex_);
+  sets.swap(sets_);
+  for (const auto& [key, set] : sets) {
+    for (const auto& [other_key, other] : sets) {
+      other->allocator().RemovePeer(set->device()->id());
+    }
+  }
+  used_.store(0, std::memory_order_release);
+  return OkStatus();
+}
+
+}  // namespace keel::memory
