@@ -82,6 +82,14 @@ void DeviceAllocator::SetMoveListener(MoveListener listener) {
   if (core_->Here().ok()) core_->SetMoveListener(std::move(listener));
 }
 
+Status DeviceAllocator::CheckMemory() {
+  KEEL_TRY(core_->Here());
+  return core_->CheckMemory();
+}
+DebugFindings DeviceAllocator::Findings() {
+  return core_->Here().ok() ? core_->Findings() : DebugFindings();
+}
+
 telemetry::MemoryStats DeviceAllocator::Stats() {
   return core_->Here().ok() ? core_->Stats() : telemetry::MemoryStats();
 }
