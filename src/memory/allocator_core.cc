@@ -158,6 +158,11 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
 
 AllocatorCore::~AllocatorCore() {
   if (ForkGeneration() != fork_generation_) return;
+  if (debug_ != nullptr) {
+    // Nobody is there to take it; the log has what it finds.
+    static_cast<void>(debug_->CheckLive().ok());
+    static_cast<void>(debug_->Empty().ok());
+  }
   // What is freed or live may still be in use: memory must not go before that work is done.
   for (StreamClock* const clock : arenas_.Clocks()) {
     Status waited = clock->Wait(clock->now(), Deadline::After(kPatience));
@@ -169,11 +174,6 @@ AllocatorCore::~AllocatorCore() {
       Log(LogLevel::kWarn,
           fmt::format("an allocator ends while a stream is not done: {}", waited.ToString()));
     }
-  }
-  if (debug_ != nullptr) {
-    // Nobody is there to take it; the log has what it finds.
-    static_cast<void>(debug_->CheckLive().ok());
-    static_cast<void>(debug_->Empty().ok());
   }
   for (Arena* const arena : arenas_.List()) {
     const MutexLock lock(arena->mutex);

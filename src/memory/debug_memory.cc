@@ -127,16 +127,16 @@ Status DebugMemory::EnqueueFill(const Allocation& allocation, hal::StreamHandle 
 Status DebugMemory::Window::Read(const Allocation& allocation, hal::StreamHandle stream,
                                  const Range& range, std::uint64_t at) {
   const DeviceAddress source(allocation.address + static_cast<std::uint64_t>(range.begin));
-  busy_ = true;
+  busy_ = stream;
   return owner_.device_->EnqueueCopy(
       stream, {.destination = hal::Location::Host(static_cast<std::uint8_t*>(memory_.data()) + at),
                .source = hal::Location::On(owner_.device_->id(), source),
                .size = Bytes(range.size())});
 }
 
-Status DebugMemory::Window::Wait(hal::StreamHandle stream) {
-  KEEL_TRY(owner_.device_->SynchronizeStream(stream, Deadline::After(kPatience)));
-  busy_ = false;
+Status DebugMemory::Window::Wait() {
+  KEEL_TRY(owner_.device_->SynchronizeStream(busy_, Deadline::After(kPatience)));
+  busy_ = {};
   return OkStatus();
 }
 
@@ -152,16 +152,22 @@ Result<hal::HostMemory> DebugMemory::Take() {
   return hal::HostMemory::Create(device_, Bytes(kWindow));
 }
 
-void DebugMemory::Give(hal::HostMemory memory, bool busy) {
+void DebugMemory::Give(hal::HostMemory memory, hal::StreamHandle busy) {
   const MutexLock lock(mutex_);
-  (busy ? busy_windows_ : windows_).push_back(std::move(memory));
+  if (busy) {
+    busy_windows_.push_back({std::move(memory), busy});
+  } else {
+    windows_.push_back(std::move(memory));
+  }
 }
 
 DebugMemory::~DebugMemory() {
-  // The allocator has waited for the others.
-  if (!own_stream_ || busy_windows_.empty()) return;
-  const Status waited = own_stream_.Synchronize(Deadline::After(kPatience));
-  if (!waited.ok()) Log(LogLevel::kWarn, fmt::format("debug mode: {}", waited.ToString()));
+  const hal::ScopedCaptureMode relaxed(hal::CaptureMode::kRelaxed);
+  for (const BusyWindow& window : busy_windows_) {
+    const Status waited = device_->SynchronizeStream(window.stream, Deadline::After(kPatience));
+    if (waited.ok() || waited.code() == StatusCode::kDeviceLost) continue;
+    Log(LogLevel::kWarn, fmt::format("debug mode: a stream is not done: {}", waited.ToString()));
+  }
 }
 
 // --- The program's calls ----------------------------------------------------------------------
@@ -290,8 +296,8 @@ Status DebugMemory::ReadGuards(const Allocation& allocation, hal::StreamHandle s
 }
 
 Result<DebugMemory::Damage> DebugMemory::LookAtGuards(const Allocation& allocation,
-                                                      hal::StreamHandle stream, Window& window) {
-  KEEL_TRY(window.Wait(stream));
+                                                      Window& window) {
+  KEEL_TRY(window.Wait());
   const Range back = BackGuard(allocation);
   Damage damage{.expected = kGuard};
   damage.Look(window.bytes(0, kGuardBytes), FrontGuard().begin);
@@ -305,7 +311,7 @@ Result<DebugMemory::Damage> DebugMemory::LookAtGuards(const Allocation& allocati
   KEEL_ASSIGN(hal::HostMemory memory, Take());
   Window window(*this, std::move(memory));
   KEEL_TRY(ReadGuards(allocation, stream, window));
-  return LookAtGuards(allocation, stream, window);
+  return LookAtGuards(allocation, window);
 }
 
 Result<DebugMemory::Damage> DebugMemory::LookAtContents(const Allocation& allocation) {
@@ -318,7 +324,7 @@ Result<DebugMemory::Damage> DebugMemory::LookAtContents(const Allocation& alloca
   for (Range part{whole.begin, whole.begin}; part.begin < whole.end; part.begin = part.end) {
     part.end = std::min(part.begin + static_cast<std::int64_t>(kWindow), whole.end);
     KEEL_TRY(window.Read(allocation, stream, part, 0));
-    KEEL_TRY(window.Wait(stream));
+    KEEL_TRY(window.Wait());
     damage.Look(window.bytes(0, part.size()), part.begin);
   }
   return damage;
@@ -394,8 +400,21 @@ DebugMemory::Allocation DebugMemory::TakeKeptLocked(Kept::iterator kept) {
   return allocation;
 }
 
+bool DebugMemory::OwnStreamIsIdle() {
+  const hal::ScopedCaptureMode relaxed(hal::CaptureMode::kRelaxed);
+  const MutexLock lock(mutex_);
+  if (!own_stream_) return true;
+  const Status waited = own_stream_.Synchronize(Deadline::After(kPatience));
+  return waited.ok() || waited.code() == StatusCode::kDeviceLost;
+}
+
 Status DebugMemory::Drop(const Allocation& allocation) {
   Block* const block = allocation.block;
+  if (!OwnStreamIsIdle()) {
+    // Who gets the block would not come after what we have put there, so it stays ours.
+    CountUnchecked(allocation, DeadlineExceeded("it cannot be told whether it is still read"));
+    return OkStatus();
+  }
   {
     // Before the release, after which another allocation may have the address.
     const MutexLock lock(mutex_);
@@ -465,8 +484,8 @@ Status DebugMemory::CheckLive() {
         if (Status read = ReadGuards(next, *stream, window); !read.ok()) stream = std::move(read);
       }
     }
-    Keep(first, Judge(next, stream.ok() ? LookAtGuards(next, *stream, window)
-                                        : Result<Damage>(stream.status())));
+    Keep(first,
+         Judge(next, stream.ok() ? LookAtGuards(next, window) : Result<Damage>(stream.status())));
   }
 }
 

@@ -83,7 +83,7 @@ class DebugMemory {
       : device_(std::move(device)), options_(options), release_(std::move(release)) {}
   DebugMemory(const DebugMemory&) = delete;
   DebugMemory& operator=(const DebugMemory&) = delete;
-  // Whoever uses the blocks' streams has waited for them. What is kept is not released.
+  // What is kept is not released.
   ~DebugMemory();
 
   // For a request of `size` bytes, rounded.
@@ -160,8 +160,8 @@ class DebugMemory {
     // Enqueues reading of a range into the window, at `at`.
     Status Read(const Allocation& allocation, hal::StreamHandle stream, const Range& range,
                 std::uint64_t at);
-    // Until the stream has done that.
-    Status Wait(hal::StreamHandle stream);
+    // Until that is done.
+    Status Wait();
     std::span<const std::uint8_t> bytes(std::uint64_t at, std::uint64_t size) const {
       return {static_cast<const std::uint8_t*>(memory_.data()) + at, size};
     }
@@ -169,21 +169,23 @@ class DebugMemory {
    private:
     DebugMemory& owner_;
     hal::HostMemory memory_;
-    bool busy_ = false;  // the device may still write to it
+    hal::StreamHandle busy_{};  // may still write to it
   };
   Result<hal::HostMemory> Take() KEEL_EXCLUDES(mutex_);
-  void Give(hal::HostMemory memory, bool busy) KEEL_EXCLUDES(mutex_);
+  void Give(hal::HostMemory memory, hal::StreamHandle busy) KEEL_EXCLUDES(mutex_);
 
   static Status ReadGuards(const Allocation& allocation, hal::StreamHandle stream, Window& window);
   // What was read of them. An error: not known.
-  static Result<Damage> LookAtGuards(const Allocation& allocation, hal::StreamHandle stream,
-                                     Window& window);
+  static Result<Damage> LookAtGuards(const Allocation& allocation, Window& window);
   Result<Damage> LookAtGuards(const Allocation& allocation) KEEL_EXCLUDES(mutex_);
   Result<Damage> LookAtContents(const Allocation& allocation) KEEL_EXCLUDES(mutex_);
   // What became of it: a finding, or a block that could not be looked at.
   Status Judge(const Allocation& allocation, const Result<Damage>& damage) KEEL_EXCLUDES(mutex_);
   // Fills a freed block. Not OK: it cannot be told later whether somebody writes to it.
   Status Poison(const Allocation& allocation) KEEL_EXCLUDES(mutex_);
+  // Whether nothing of ours is on our own stream, after waiting for it. Blocks of streams that are
+  // gone are in no order with it.
+  bool OwnStreamIsIdle() KEEL_EXCLUDES(mutex_);
   // Forgets the block, but for a short memory of it, and releases it.
   Status Drop(const Allocation& allocation) KEEL_EXCLUDES(mutex_);
   Status Shrink(std::uint64_t most) KEEL_EXCLUDES(mutex_);
@@ -218,7 +220,12 @@ class DebugMemory {
   std::uint64_t unchecked_ KEEL_GUARDED_BY(mutex_) = 0;
   hal::Stream own_stream_ KEEL_GUARDED_BY(mutex_);
   std::vector<hal::HostMemory> windows_ KEEL_GUARDED_BY(mutex_);
-  std::vector<hal::HostMemory> busy_windows_ KEEL_GUARDED_BY(mutex_);  // until the end
+  // Those that a stream may still write to, because it could not be waited for; until the end.
+  struct BusyWindow {
+    hal::HostMemory memory;
+    hal::StreamHandle stream;
+  };
+  std::vector<BusyWindow> busy_windows_ KEEL_GUARDED_BY(mutex_);
 };
 
 }  // namespace keel::memory
