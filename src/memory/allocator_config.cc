@@ -380,7 +380,7 @@ std::vector<Key> MakeKeys() {
       {"debug", +[] { return std::string("`off`, `guards`, `poison` or `full`"); }, TakeDebug,
        FormatDebug,
        "`guards`: finds writes outside a block. `poison`: overwrites contents at allocation and "
-       "free. `full`, or true: both"},
+       "free, and finds writes after free. `full`, or true: both. Slow, for finding errors"},
       {"history", +[] { return "0 to " + std::to_string(telemetry::EventLog::kMaxCapacity); },
        TakeHistory, +[](const Config& config) { return std::to_string(config.history); },
        "how many of the newest events to keep; 0: none"},

@@ -93,9 +93,6 @@ Result<std::shared_ptr<AllocatorCore>> AllocatorCore::Create(std::shared_ptr<hal
                                                              DeviceAllocatorOptions options) {
   // Keys that are read and understood, and whose effect is not there yet.
   const AllocatorConfig& config = options.config;
-  if (config.debug != AllocatorConfig::Debug::kOff) {
-    return Unimplemented("the debug mode of device memory (key 'debug')");
-  }
   if (config.graph_capture_record_stream_reuse) {
     return Unimplemented("key 'graph_capture_record_stream_reuse'");
   }
@@ -119,6 +116,7 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
       id_(last_id.fetch_add(1) + 1),
       fork_generation_(ForkGeneration()),
       capacity_(device->info().memory.count()),
+      largest_(config.debug == AllocatorConfig::Debug::kOff ? capacity_ : 0),
       rounds_up_(std::any_of(config.roundup_power2_divisions.begin(),
                              config.roundup_power2_divisions.end(),
                              [](std::uint32_t divisions) { return divisions > 1; })),
@@ -153,10 +151,16 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
     if (passthrough) passthrough_ = source.get();
     source_ = std::move(source);
   }
+  if (config.debug != AllocatorConfig::Debug::kOff) StartDebugMode();
 }
 
 AllocatorCore::~AllocatorCore() {
   if (ForkGeneration() != fork_generation_) return;
+  if (debug_ != nullptr) {
+    // Nobody is there to take it; the log has what it finds.
+    static_cast<void>(debug_->CheckLive().ok());
+    static_cast<void>(debug_->Empty().ok());
+  }
   // What is freed or live may still be in use: memory must not go before that work is done.
   for (StreamClock* const clock : arenas_.Clocks()) {
     Status waited = clock->Wait(clock->now(), Deadline::After(kPatience));
@@ -406,9 +410,8 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
     KEEL_TRY(CheckAlignment(options.alignment));
     request.alignment = std::max(options.alignment.count(), kQuantum);
   }
-  if (size.count() > capacity_) [[unlikely]] {
-    return OutOfMemory(request, ResourceExhausted("the device is smaller than the request"));
-  }
+  if (size.count() > largest_) [[unlikely]]
+    return AllocateRarely(request);
   request.size = Round(size.count());
   ThreadCache& cache = Local();
   Arena& arena = Route(cache, request);
@@ -455,7 +458,6 @@ Result<Block*> AllocatorCore::ObtainSlow(Arena& arena, const Request& request) {
     ++slow_.num_alloc_retries;
   }
   // What costs time: everything that is free in other threads, then in other streams.
-  FlushCaches(nullptr);
   const auto try_again = [&]() -> std::optional<Result<Block*>> {
     if (Block* const block = TryArena(arena, request); block != nullptr) return block;
     Result<Block*> again = source_->Grow(arena, request.size, request.alignment);
@@ -463,7 +465,7 @@ Result<Block*> AllocatorCore::ObtainSlow(Arena& arena, const Request& request) {
     return std::nullopt;
   };
   const Deadline deadline = Deadline::After(kPatience);
-  FreeCollected(pending_.CollectAll(deadline));
+  static_cast<void>(TakeBackAll(deadline).ok());  // what the program did wrong is no failure here
   KEEL_TRY(WaitForStreams(deadline));
   {
     const MutexLock lock(stats_mutex_);
@@ -471,14 +473,22 @@ Result<Block*> AllocatorCore::ObtainSlow(Arena& arena, const Request& request) {
   }
   if (auto result = try_again()) return *std::move(result);
   RunCallbacks(request.asked);
-  FlushCaches(nullptr);
-  FreeCollected(pending_.CollectAll(deadline));
+  static_cast<void>(TakeBackAll(deadline).ok());
   if (auto result = try_again()) return *std::move(result);
   // And what is free but in the wrong pieces: back to the device, to be had anew.
   KEEL_TRY(WaitForStreams(deadline));
   KEEL_TRY(source_->Trim(0));
   if (auto result = try_again()) return *std::move(result);
   return OutOfMemory(request, grown.status());
+}
+
+Status AllocatorCore::TakeBackAll(Deadline deadline) {
+  FlushCaches(nullptr);
+  Status found;
+  FreeCollected(pending_.CollectAll(deadline), &found);
+  if (debug_ == nullptr) return found;
+  Status emptied = debug_->Empty();
+  return found.ok() ? emptied : found;
 }
 
 Status AllocatorCore::CollectGarbage(std::uint64_t more) {
@@ -514,11 +524,8 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
     return Here();
   if (!address) return OkStatus();
   Block* const block = index_.Find(address.value());
-  if (block == nullptr || block->mark != kLive) [[unlikely]] {
-    return InvalidArgument(
-        fmt::format("no live block begins at {}: it was {}", ToString(address),
-                    block == nullptr ? "never allocated here, or freed before" : "freed before"));
-  }
+  if (block == nullptr || block->mark != kLive) [[unlikely]]
+    return FreeRarely(address, size);
   if (size != nullptr && size->count() != block->requested) [[unlikely]] {
     return InvalidArgument(
         fmt::format("the block at {} was allocated with {} bytes and freed with {}",
@@ -526,12 +533,13 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
   }
   Arena& arena = Arena::Of(*block);
   ThreadCache& cache = Local();
+  // The block itself last: of a large one, another thread that frees it too may be ahead.
+  if (arena.kind == telemetry::Pool::kLarge || arena.pool != 0 || passthrough_ != nullptr ||
+      front_cache_ < block->size || block->attachment != nullptr) {
+    return FreeSlow(cache, address, block, arena);
+  }
   Record(telemetry::EventAction::kFreeRequested, address.value(), block->requested,
          arena.clock.stream(), telemetry::TagId{block->tag.get()});
-  if (block->attachment != nullptr || arena.kind == telemetry::Pool::kLarge || arena.pool != 0 ||
-      front_cache_ < block->size || passthrough_ != nullptr) {
-    return FreeSlow(cache, block, arena);
-  }
   Record(telemetry::EventAction::kFreeCompleted, address.value(), block->requested,
          arena.clock.stream(), telemetry::TagId{block->tag.get()});
   CountFreed(*cache.shard, *block, arena.kind);
@@ -544,62 +552,84 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
   return OkStatus();
 }
 
-Status AllocatorCore::FreeSlow(ThreadCache& cache, Block* block, Arena& arena) {
-  const std::unique_ptr<Uses> uses(static_cast<Uses*>(std::exchange(block->attachment, nullptr)));
-  CountFreed(*cache.shard, *block, arena.kind);
-  if (uses != nullptr) {
-    block->mark = kPending;
-    cache.shard->IncreaseEach(kPendingBlocks, GaugesOf(arena.kind) + kPendingBlocks,
-                              PendingAmounts(*block));
-    pending_.Add(block, uses->clocks);
-    FreeCollected(pending_.Collect(PendingFrees::Effort::kGlance));
-    return OkStatus();
-  }
-  CountInactive(*cache.shard, *block, arena.kind);
-  const std::uint64_t address = block->address;
-  Record(telemetry::EventAction::kFreeCompleted, address, block->requested, arena.clock.stream(),
-         telemetry::TagId{block->tag.get()});
-  const std::uint64_t epoch = arena.clock.now();
+Status AllocatorCore::FreeSlow(ThreadCache& cache, DeviceAddress address, Block* block,
+                               Arena& arena) {
+  std::unique_ptr<Uses> uses;
   {
     const MutexLock lock(arena.mutex);
-    index_.Remove(*block);
-    arena.blocks.Free(block, epoch);
+    // Another thread may have freed it since Free looked, and the block may be another by now.
+    if (block->state != Block::State::kTaken || block->address != address.value() ||
+        block->mark != kLive) {
+      return FreeRarely(address, nullptr);
+    }
+    Record(telemetry::EventAction::kFreeRequested, block->address, block->requested,
+           arena.clock.stream(), telemetry::TagId{block->tag.get()});
+    CountFreed(*cache.shard, *block, arena.kind);
+    uses.reset(static_cast<Uses*>(std::exchange(block->attachment, nullptr)));
+    if (uses == nullptr) {
+      CountInactive(*cache.shard, *block, arena.kind);
+      Record(telemetry::EventAction::kFreeCompleted, block->address, block->requested,
+             arena.clock.stream(), telemetry::TagId{block->tag.get()});
+      if (passthrough_ == nullptr) {
+        index_.Remove(*block);
+        arena.blocks.Free(block, arena.clock.now());
+        return OkStatus();
+      }
+    }
+    block->mark = kPending;
   }
-  if (passthrough_ != nullptr) return PassBack(arena, address, epoch);
+  if (uses == nullptr) return PassBack(arena, block);
+  Defer(*cache.shard, block, uses->clocks);
+  FreeCollected(pending_.Collect(PendingFrees::Effort::kGlance));
   return OkStatus();
 }
 
-Status AllocatorCore::PassBack(Arena& arena, std::uint64_t address, std::uint64_t epoch) {
+void AllocatorCore::Defer(HotCounters::Shard& shard, Block* block,
+                          std::span<StreamClock* const> streams) {
+  block->mark = kPending;
+  shard.IncreaseEach(kPendingBlocks, GaugesOf(Arena::Of(*block).kind) + kPendingBlocks,
+                     PendingAmounts(*block));
+  pending_.Add(block, streams);
+}
+
+Status AllocatorCore::Return(Block* block) {
+  Arena& arena = Arena::Of(*block);
+  if (passthrough_ != nullptr) return PassBack(arena, block);
+  const MutexLock lock(arena.mutex);
+  index_.Remove(*block);
+  arena.blocks.Free(block, arena.clock.now());
+  return OkStatus();
+}
+
+Status AllocatorCore::PassBack(Arena& arena, Block* block) {
+  const std::uint64_t epoch = arena.clock.now();
   // A stream that is being captured, or is not done for too long, keeps it until a Trim.
-  Status status = arena.clock.Wait(epoch, Deadline::After(kPatience));
-  if (status.ok()) status = passthrough_->Release(address);
+  Status waited = arena.clock.Wait(epoch, Deadline::After(kPatience));
+  Status status = passthrough_->Release(block, epoch);
+  if (!waited.ok()) status = std::move(waited);
   const bool later = status.code() == StatusCode::kFailedPrecondition ||
                      status.code() == StatusCode::kDeadlineExceeded;
   // Freeing works on a lost device too, whose memory is gone.
   return later || status.code() == StatusCode::kDeviceLost ? OkStatus() : status;
 }
 
-bool AllocatorCore::FreeCollected(const std::vector<Block*>& blocks) {
+bool AllocatorCore::FreeCollected(const std::vector<Block*>& blocks, Status* found) {
   if (blocks.empty()) return false;
   HotCounters::Shard& shard = *Local().shard;
   for (Block* const block : blocks) {
     Arena& arena = Arena::Of(*block);
-    CountInactive(shard, *block, arena.kind);
     shard.DecreaseEach(kPendingBlocks, GaugesOf(arena.kind) + kPendingBlocks,
                        PendingAmounts(*block));
-    const std::uint64_t address = block->address;
-    Record(telemetry::EventAction::kFreeCompleted, address, block->requested, arena.clock.stream(),
-           telemetry::TagId{block->tag.get()});
-    const std::uint64_t epoch = arena.clock.now();
-    {
-      const MutexLock lock(arena.mutex);
-      index_.Remove(*block);
-      arena.blocks.Free(block, epoch);
+    if (debug_ != nullptr) {
+      Status retired = RetireChecked(shard, block);
+      if (found != nullptr && found->ok()) *found = std::move(retired);
+      continue;
     }
-    if (passthrough_ != nullptr) {
-      if (const Status status = PassBack(arena, address, epoch); !status.ok()) {
-        Log(LogLevel::kWarn, fmt::format("giving memory back: {}", status.ToString()));
-      }
+    CountInactive(shard, *block, arena.kind);
+    Record(telemetry::EventAction::kFreeCompleted, block->address, block->requested,
+           arena.clock.stream(), telemetry::TagId{block->tag.get()});
+    if (const Status status = Return(block); !status.ok()) {
+      Log(LogLevel::kWarn, fmt::format("giving memory back: {}", status.ToString()));
     }
   }
   return true;
@@ -609,10 +639,7 @@ Status AllocatorCore::RecordUse(DeviceAddress address, hal::StreamHandle stream)
   KEEL_TRY(Here());
   if (!address) return OkStatus();
   Block* const block = index_.Find(address.value());
-  if (block == nullptr || block->mark != kLive) {
-    return InvalidArgument(
-        fmt::format("no live block begins at {}; RecordUse comes before Free", ToString(address)));
-  }
+  if (block == nullptr || block->mark != kLive) return RecordUseRarely(address, stream);
   Arena& arena = Arena::Of(*block);
   if (stream == arena.clock.stream()) return OkStatus();  // ordered anyway
   ThreadCache& cache = Local();
@@ -621,6 +648,9 @@ Status AllocatorCore::RecordUse(DeviceAddress address, hal::StreamHandle stream)
   }
   StreamClock& clock = *cache.last_used;
   const MutexLock lock(arena.mutex);
+  if (block->address != address.value() || block->mark != kLive) {
+    return RecordUseRarely(address, stream);  // freed meanwhile
+  }
   if (block->attachment == nullptr) block->attachment = new Uses;
   std::vector<StreamClock*>& clocks = static_cast<Uses*>(block->attachment)->clocks;
   if (std::find(clocks.begin(), clocks.end(), &clock) == clocks.end()) clocks.push_back(&clock);

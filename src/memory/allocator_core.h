@@ -1,7 +1,11 @@
 // AllocatorCore: what is behind DeviceAllocator, which has the contracts.
 //
-// Locks, from the outside in: the registry of thread caches; a source's; an arena's; a clock's. A
-// thread cache's biased lock is held for a few instructions and never over another one.
+// Locks, from the outside in: the registry of thread caches; a source's; an arena's; the debug
+// mode's; a clock's. A thread cache's biased lock is held for a few instructions and never over
+// another one.
+//
+// The debug mode (debug_memory.h) costs the others nothing: its blocks are in no index and every
+// request is larger than `largest_`, so that its calls take branches that are there anyway.
 #pragma once
 
 #include <atomic>
@@ -9,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +21,7 @@
 #include "keel/memory/device_allocator.h"
 #include "memory/address_index.h"
 #include "memory/arena_set.h"
+#include "memory/debug_memory.h"
 #include "memory/expandable_source.h"
 #include "memory/memory_limit.h"
 #include "memory/pending_frees.h"
@@ -51,6 +57,8 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   Status EndPool(PoolId pool);
   Status ReleasePool(PoolId pool);
 
+  Status CheckMemory();
+  DebugFindings Findings();
   telemetry::MemoryStats Stats();
   void ResetStats(bool peaks);
   MemorySnapshot Snapshot();
@@ -105,14 +113,30 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   Result<Block*> Obtain(Arena& arena, const Request& request);
   [[gnu::noinline]] Result<Block*> ObtainSlow(Arena& arena, const Request& request);
   Block* TryArena(Arena& arena, const Request& request);
-  Status FreeSlow(ThreadCache& cache, Block* block, Arena& arena);
-  // Pass-through: a block that was freed goes back to the device, once its stream is done.
-  Status PassBack(Arena& arena, std::uint64_t address, std::uint64_t epoch);
+  Status FreeSlow(ThreadCache& cache, DeviceAddress address, Block* block, Arena& arena);
+  // A block that nobody uses any more, back into its arena.
+  Status Return(Block* block);
+  // Pass-through: back to the device, once its stream is done.
+  Status PassBack(Arena& arena, Block* block);
   void GiveBack(const ThreadCache::Batch& batch);
-  // Frees blocks that were pending. False: there were none.
-  bool FreeCollected(const std::vector<Block*>& blocks);
+  // A block that was freed while these streams may use it.
+  void Defer(HotCounters::Shard& shard, Block* block, std::span<StreamClock* const> streams);
+  // Frees blocks that were pending. False: there were none. `found`, if it is OK: the first thing
+  // that the debug mode found in them.
+  bool FreeCollected(const std::vector<Block*>& blocks, Status* found = nullptr);
+
+  // In debug mode, and where a request or an address is wrong.
+  [[gnu::noinline]] Result<DeviceAddress> AllocateRarely(Request request);
+  [[gnu::noinline]] Status FreeRarely(DeviceAddress address, const Bytes* size);
+  [[gnu::noinline]] Status RecordUseRarely(DeviceAddress address, hal::StreamHandle stream);
+  void StartDebugMode();
+  // The rest of the way of a freed block that no stream uses any more.
+  Status RetireChecked(HotCounters::Shard& shard, Block* block);
   // What threads keep goes back to the arenas; of one arena, or of all. False: there was none.
   bool FlushCaches(const Arena* only);
+  // Everything that was freed and is held back: by threads, for other streams, and by the debug
+  // mode, whose first finding it returns.
+  Status TakeBackAll(Deadline deadline);
   void RunCallbacks(Bytes size);
   Status OutOfMemory(const Request& request, const Status& cause);
   Status CollectGarbage(std::uint64_t more);
@@ -142,6 +166,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   const std::uint64_t id_;  // never used again
   const std::uint64_t fork_generation_;
   const std::uint64_t capacity_;
+  const std::uint64_t largest_;      // request that needs no second thought
   const bool rounds_up_;             // in steps of a power of two
   const std::uint64_t front_cache_;  // bytes that a thread may keep, per arena
   telemetry::EventLog& log_;
@@ -153,6 +178,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   ExpandableSource* expandable_ = nullptr;  // source_, if it is that
   PlainSource* passthrough_ = nullptr;      // source_, if every request is its own segment
   PendingFrees pending_;
+  std::unique_ptr<DebugMemory> debug_;  // null: off
 
   Mutex caches_mutex_;
   std::vector<std::unique_ptr<ThreadCache>> caches_ KEEL_GUARDED_BY(caches_mutex_);

@@ -21,11 +21,11 @@ std::string Text(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
 
 Status AllocatorCore::Trim(std::uint64_t target) {
   const Deadline deadline = Deadline::After(kPatience);
-  FreeCollected(pending_.CollectAll(deadline));
-  FlushCaches(nullptr);
+  Status found = TakeBackAll(deadline);
   // Here, and not under the lock that everybody needs who wants memory.
   if (limit.held() > target) KEEL_TRY(WaitForStreams(deadline));
-  return source_->Trim(target);
+  KEEL_TRY(source_->Trim(target));
+  return found;
 }
 
 Status AllocatorCore::SetFraction(double fraction) {
@@ -146,6 +146,16 @@ Status AllocatorCore::ReleasePool(PoolId pool) {
 // --- What it is doing -------------------------------------------------------------------------
 
 Result<AllocationInfo> AllocatorCore::Find(DeviceAddress address) {
+  if (debug_ != nullptr) {
+    KEEL_ASSIGN(const DebugMemory::Allocation found, debug_->Find(address));
+    const Arena& arena = Arena::Of(*found.block);
+    return AllocationInfo{.address = DeviceAddress(found.address),
+                          .size = Bytes(found.usable),
+                          .requested = Bytes(found.requested),
+                          .stream = arena.clock.stream(),
+                          .tag = found.tag,
+                          .pool = arena.pool};
+  }
   for (Arena* const arena : arenas_.List()) {
     const MutexLock lock(arena->mutex);
     const Block* const block = arena->blocks.Find(address.value());
@@ -248,6 +258,13 @@ MemorySnapshot AllocatorCore::Snapshot() {
           each.tag = telemetry::TagId{block->tag.get()};
           each.state = block->mark == kLive ? BlockSnapshot::State::kAllocated
                                             : BlockSnapshot::State::kPendingFree;
+          if (debug_ != nullptr) {
+            // The guard before it is a block of its own, so that its address is the program's.
+            const Bytes front(debug_->FrontOf(*block));
+            if (!front.empty()) segment.blocks.push_back({.address = each.address, .size = front});
+            each.address = each.address + front;
+            each.size -= front;
+          }
         }
         segment.blocks.push_back(each);
       }
@@ -276,6 +293,12 @@ std::string AllocatorCore::Report() {
   if (stats.pending_free_bytes.current != 0) {
     text += fmt::format("  freed, still used by other streams: {} in {} blocks\n",
                         bytes(stats.pending_free_bytes.current), stats.pending_frees.current);
+  }
+  if (debug_ != nullptr) {
+    const DebugFindings findings = debug_->findings();
+    text += fmt::format(
+        "  debug mode: {} freed and kept in {} blocks; {} errors found, {} times not looked\n",
+        ToString(findings.kept), findings.kept_blocks, findings.found, findings.unchecked);
   }
   std::uint64_t free_bytes = 0;
   std::uint64_t kept = 0;

@@ -90,6 +90,14 @@ void DeviceAllocator::RemovePeer(hal::DeviceId peer) {
   if (core_->Here().ok()) core_->RemovePeer(peer);
 }
 
+Status DeviceAllocator::CheckMemory() {
+  KEEL_TRY(core_->Here());
+  return core_->CheckMemory();
+}
+DebugFindings DeviceAllocator::Findings() {
+  return core_->Here().ok() ? core_->Findings() : DebugFindings();
+}
+
 telemetry::MemoryStats DeviceAllocator::Stats() {
   return core_->Here().ok() ? core_->Stats() : telemetry::MemoryStats();
 }

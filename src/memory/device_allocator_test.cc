@@ -535,6 +535,34 @@ TEST_F(DeviceAllocatorFixture, PassThroughGivesNothingBackThatIsStillInUse) {
   EXPECT_EQ(allocator->reserved(), 0_B);
 }
 
+// While a free waits for its stream nobody gets the block, not even in the order of the stream.
+TEST_F(DeviceAllocatorFixture, PassThroughReusesNothingThatIsOnItsWayBack) {
+  const auto allocator = Make({.backend = AllocatorConfig::Backend::kPassthrough});
+  const DeviceAddress address = Need(allocator->Allocate(8_MiB, s1()));
+  HeldStream held = Hold(s1());
+  ASSERT_TRUE(IsOk(Fill(address, 8_MiB, 1, s1())));
+  std::thread meanwhile([&] {
+    while (device_->calls(Primitive::kSynchronizeEvent) == 0) std::this_thread::yield();
+    EXPECT_NE(Need(allocator->Allocate(4_MiB, s1())), address);
+    EXPECT_EQ(device_->calls(Primitive::kAllocatePlain), 2U);
+    EXPECT_EQ(allocator->Free(address).code(), StatusCode::kInvalidArgument);
+    held.Release();
+  });
+  EXPECT_TRUE(IsOk(allocator->Free(address)));
+  meanwhile.join();
+  EXPECT_EQ(allocator->reserved(), 4_MiB);
+}
+
+// Also where the block does not begin its segment.
+TEST_F(DeviceAllocatorFixture, PassThroughGivesAlignedBlocksBackAtOnce) {
+  const auto allocator = Make({.backend = AllocatorConfig::Backend::kPassthrough});
+  const DeviceAddress first = Need(allocator->Allocate(1_KiB, s1()));
+  const DeviceAddress aligned = Need(allocator->Allocate(1_KiB, s1(), {.alignment = 64_KiB}));
+  ASSERT_TRUE(IsOk(allocator->Free(first)));
+  ASSERT_TRUE(IsOk(allocator->Free(aligned)));
+  EXPECT_EQ(allocator->reserved(), 0_B);
+}
+
 KEEL_WITH_BOTH_SOURCES(DeviceAllocatorTest);
 
 }  // namespace

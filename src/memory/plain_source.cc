@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <utility>
 
 #include "keel/hal/capture_mode.h"
@@ -68,10 +69,8 @@ bool PlainSource::IsFree(const SegmentMap::iterator& segment) {
   return block->free() && block->size == segment->second.memory.size().count();
 }
 
-bool PlainSource::TakeOut(const SegmentMap::iterator& segment, std::uint64_t passed) {
-  Arena& arena = *segment->second.arena;
+bool PlainSource::TakeOut(const SegmentMap::iterator& segment, Arena& arena, std::uint64_t passed) {
   const std::uint64_t size = segment->second.memory.size().count();
-  const MutexLock lock(arena.mutex);
   Block* const block = arena.blocks.spans().at(segment->first).first();
   if (!block->free() || block->size != size || block->epoch > passed || !arena.open) return false;
   arena.blocks.Remove(block, segment->first, size);
@@ -101,19 +100,29 @@ Status PlainSource::Trim(std::uint64_t target) {
       static_cast<void>(clock.Mark(clock.now()).ok());
       KEEL_ASSIGN(passed[&clock], clock.Poll());
     }
-    if (!TakeOut(segment, passed[&clock])) continue;
+    {
+      Arena& arena = *segment->second.arena;
+      const MutexLock arena_lock(arena.mutex);
+      if (!TakeOut(segment, arena, passed[&clock])) continue;
+    }
     Status closed = Close(segment);
     if (status.ok()) status = std::move(closed);
   }
   return status;
 }
 
-Status PlainSource::Release(std::uint64_t address) {
+Status PlainSource::Release(Block* block, std::uint64_t epoch) {
   const MutexLock lock(mutex_);
-  const auto segment = segments_.find(address);
-  if (segment == segments_.end()) return OkStatus();
-  KEEL_ASSIGN(const std::uint64_t passed, segment->second.arena->clock.Poll());
-  if (!TakeOut(segment, passed)) return OkStatus();
+  Arena& arena = Arena::Of(*block);
+  const Result<std::uint64_t> passed = arena.clock.Poll();
+  const auto segment = std::prev(segments_.upper_bound(block->address));
+  {
+    const MutexLock arena_lock(arena.mutex);
+    index_.Remove(*block);
+    arena.blocks.Free(block, epoch);
+    if (!passed.ok()) return passed.status();
+    if (!TakeOut(segment, arena, *passed)) return OkStatus();
+  }
   return Close(segment);
 }
 

@@ -39,8 +39,9 @@ class PlainSource : public SegmentSource {
   Result<Block*> Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) override
       KEEL_EXCLUDES(mutex_);
   Status Trim(std::uint64_t target) override KEEL_EXCLUDES(mutex_);
-  // Gives one segment back, if all of it is free and nothing uses it any more.
-  Status Release(std::uint64_t address) KEEL_EXCLUDES(mutex_);
+  // Frees a block, with the date `epoch`, and gives its segment back if all of it is free and
+  // nothing uses it any more. In one step: nobody gets the hole in between.
+  Status Release(Block* block, std::uint64_t epoch) KEEL_EXCLUDES(mutex_);
 
  private:
   struct Segment {
@@ -51,7 +52,8 @@ class PlainSource : public SegmentSource {
   // Whether all of a segment is free.
   static bool IsFree(const SegmentMap::iterator& segment);
   // Takes a free segment out of its arena; false: it is not, or was freed after the epoch `passed`.
-  static bool TakeOut(const SegmentMap::iterator& segment, std::uint64_t passed);
+  static bool TakeOut(const SegmentMap::iterator& segment, Arena& arena, std::uint64_t passed)
+      KEEL_REQUIRES(arena.mutex);
   Status Close(SegmentMap::iterator segment) KEEL_REQUIRES(mutex_);
   std::uint64_t SegmentSize(const Arena& arena, std::uint64_t size) const;
 

@@ -20,6 +20,13 @@
 // to the device. The message says what was asked, what is held, what is free and in what pieces. A
 // failed request changes no live block.
 //
+// In debug mode (key `debug`; docs/memory.md, "Finding memory errors") writes outside of a block
+// and after its free are found, and every wrong call names the block that it is about: its tag,
+// where it was allocated and where it was freed. A finding is in the log, in Findings(), and
+// returned as kOutOfRange by the call that made it, if that is Free, Trim or CheckMemory, which has
+// done its work all the same. Calls then wait for the block's stream; work on other streams must
+// come after the allocation there, as always.
+//
 // After the device is lost, what needs the driver returns kDeviceLost; freeing still works. In a
 // forked child everything returns kFailedPrecondition.
 #pragma once
@@ -62,6 +69,18 @@ struct AllocationInfo {
   PoolId pool = 0;
 };
 
+// What the debug mode found so far.
+struct DebugFindings {
+  std::uint64_t found = 0;           // errors of the program
+  std::vector<std::string> reports;  // the first 100 of them, oldest first
+  // How often a block was not filled, or not compared, because its stream was being captured, the
+  // device was lost, or the driver refused.
+  std::uint64_t unchecked = 0;
+  // Freed blocks that are kept back, to see whether somebody still writes to them.
+  std::uint64_t kept_blocks = 0;
+  Bytes kept;
+};
+
 struct DeviceAllocatorOptions {
   AllocatorConfig config;
   // Devices that shall read and write this one's memory, as far as they can.
@@ -89,7 +108,9 @@ class KEEL_EXPORT DeviceAllocator {
   Result<DeviceAddress> Allocate(Bytes size, hal::StreamHandle stream,
                                  const AllocationOptions& options = {});
   // kInvalidArgument: no live block begins there (never allocated, or freed before). With a size:
-  // it must be the one that was asked for.
+  // it must be the one that was asked for. Of two threads that free the same block at the same
+  // moment one gets this; but for small blocks (1 MiB and less) only in debug mode, because seeing
+  // it costs the common free too much.
   Status Free(DeviceAddress address);
   Status Free(DeviceAddress address, Bytes size);
   // Work that is on `stream` now, or comes there before Free, uses the block. Nothing to do for the
@@ -142,6 +163,12 @@ class KEEL_EXPORT DeviceAllocator {
   Status AddPeer(std::shared_ptr<hal::Device> peer);
   // It gets no new memory and may be closed. What it can reach it can reach still: it must not.
   void RemovePeer(hal::DeviceId peer);
+
+  // Debug mode: looks at the guards of every live block and at every freed block that is kept,
+  // after waiting for their streams. kOutOfRange: the first thing that was found.
+  // kFailedPrecondition: the mode is off.
+  Status CheckMemory();
+  DebugFindings Findings();
 
   telemetry::MemoryStats Stats();
   void ResetPeakStats();

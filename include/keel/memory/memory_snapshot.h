@@ -15,7 +15,7 @@ struct BlockSnapshot {
   enum class State : std::uint8_t {
     kAllocated,    // the program has it
     kPendingFree,  // freed, and work on another stream may still use it
-    kFree,         // in an arena, or in a thread's cache
+    kFree,  // in an arena, or in a thread's cache; in debug mode also freed and kept, or a guard
   };
   DeviceAddress address;
   Bytes size;
