@@ -331,17 +331,18 @@ std::vector<Key> MakeKeys() {
        "bugs"},
       OnlyNative(Mebibytes<&Config::max_split_size, 20, true>(
           "max_split_size_mb",
-          "free blocks of this size and more are never split; only requests of that size get "
-          "them")),
+          "plain segments: free blocks of this size and more, and of more than "
+          "`large_segment_size_mb`, are never split, serve only requests of that size, and go "
+          "first when memory is short; expandable segments do not need it, and say so")),
       OnlyNative(Mebibytes<&Config::max_non_split_rounding, 20>(
           "max_non_split_rounding_mb",
-          "how much larger than the request a block may be that is not split; follows "
+          "a block that is not split serves requests that it exceeds by less than this; follows "
           "`large_segment_size_mb` unless given")),
       OnlyNative({"garbage_collection_threshold",
                   +[] { return std::string("0, or above 0 and below 1"); }, TakeThreshold,
                   +[](const Config& config) { return Number(config.garbage_collection_threshold); },
-                  "past this part of the limit, cached memory is given back, oldest first, before "
-                  "the driver is asked for more; 0: off"}),
+                  "past this part of the limit, free memory is given back, what was not used for "
+                  "longest first, before the driver is asked for more; 0: off"}),
       OnlyNative({"roundup_power2_divisions",
                   +[] {
                     return std::string(
@@ -361,10 +362,11 @@ std::vector<Key> MakeKeys() {
       Fraction<&Config::per_process_memory_fraction>(
           "per_process_memory_fraction",
           "how much of the device's memory the allocator may hold; the lower of this and `limit`"),
-      OnlyNative(Switch<&Config::graph_capture_record_stream_reuse>(
-          "graph_capture_record_stream_reuse",
-          "while a graph is captured, blocks that several streams used are reused in it once these "
-          "have joined")),
+      Ignored("graph_capture_record_stream_reuse",
+              "PyTorch: a block that several streams used is reused inside the capture once these "
+              "have joined",
+              "the device layer does not tell which streams of a capture have joined; such a block "
+              "is kept until the capture ends"),
       Ignored("release_lock_on_cudamalloc",  // vendor-ok: PyTorch's key
               "PyTorch: other threads may allocate during a call of the driver",
               "Keel holds no lock during a call of the driver"),

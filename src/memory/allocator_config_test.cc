@@ -62,8 +62,6 @@ TEST(AllocatorConfigTest, EveryKeySetsItsField) {
       {"large_segment_size_mb", {"40", [](auto& c) { return c.large_segment_size == 40_MiB; }}},
       {"per_process_memory_fraction",
        {"0.5", [](auto& c) { return c.per_process_memory_fraction == 0.5; }}},
-      {"graph_capture_record_stream_reuse",
-       {"True", [](auto& c) { return c.graph_capture_record_stream_reuse; }}},
       {"limit", {"20GiB", [](auto& c) { return c.limit == 20_GiB; }}},
       {"debug", {"guards", [](auto& c) { return c.debug == Debug::kGuards; }}},
       {"history", {"1000", [](auto& c) { return c.history == 1000; }}},

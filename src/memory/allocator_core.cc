@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
-#include <optional>
 
 #include "base/fork.h"
 #include "keel/base/log.h"
@@ -15,8 +13,6 @@ namespace keel::memory {
 namespace {
 
 constexpr std::uint64_t kSmallMax = 1 << 20;
-// How long a request that would fail otherwise waits for work that holds memory.
-constexpr std::chrono::seconds kPatience{60};
 
 std::atomic<std::uint64_t> last_id{0};
 
@@ -65,6 +61,20 @@ bool UsesExpandable(const hal::Device& device, const AllocatorConfig& config) {
          device.capabilities().virtual_memory;
 }
 
+// From which size on blocks are never split, if at all. The segments that requests share always
+// are, or none of them would be used twice.
+std::uint64_t OversizeFrom(const AllocatorConfig& config) {
+  if (config.max_split_size == kUnlimited) return ~std::uint64_t{0};
+  return std::max(config.max_split_size, config.large_segment_size + Bytes(kQuantum)).count();
+}
+
+Cutting LargeCutting(const hal::Device& device, const AllocatorConfig& config) {
+  if (UsesExpandable(device, config)) return {};
+  return {.slack = kLargeSlack,
+          .oversize = OversizeFrom(config),
+          .rounding = config.max_non_split_rounding.count()};
+}
+
 // Where the gauges of a pool begin; those of all pools begin at 0.
 constexpr std::size_t GaugesOf(telemetry::Pool kind) {
   return (kind == telemetry::Pool::kSmall ? 1 : 2) * kGaugeKinds;
@@ -91,15 +101,6 @@ constexpr std::array<std::int64_t, 3 * kGaugeKinds> FoldAfter() {
 
 Result<std::shared_ptr<AllocatorCore>> AllocatorCore::Create(std::shared_ptr<hal::Device> device,
                                                              DeviceAllocatorOptions options) {
-  // Keys that are read and understood, and whose effect is not there yet.
-  const AllocatorConfig& config = options.config;
-  if (config.graph_capture_record_stream_reuse) {
-    return Unimplemented("key 'graph_capture_record_stream_reuse'");
-  }
-  if (config.max_split_size != kUnlimited && !UsesExpandable(*device, config)) {
-    return Unimplemented(
-        "key 'max_split_size_mb' with plain segments; expandable ones always split");
-  }
   std::vector<std::shared_ptr<hal::Device>> peers = std::move(options.peers);
   const std::shared_ptr<AllocatorCore> core(
       new AllocatorCore(std::move(device), std::move(options)));
@@ -123,14 +124,20 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
       front_cache_(UsesExpandable(*device, config)
                        ? config.front_cache.count()
                        : std::min(config.front_cache.count(), kPlainFrontCache)),
+      oversize_(OversizeFrom(config)),
       log_(options.log != nullptr ? *options.log : telemetry::EventLog::Global()),
       events_(device),
       counters_(FoldAfter()),
-      arenas_(device, events_, UsesExpandable(*device, config) ? 0 : kLargeSlack) {
+      arenas_(device, events_, LargeCutting(*device, config)) {
   if (config.history != 0) {
     const Status enabled =
         log_.Enable({.capacity = config.history, .stacks = config.history_stacks});
     if (!enabled.ok()) Log(LogLevel::kWarn, fmt::format("history: {}", enabled.ToString()));
+  }
+  if (config.max_split_size != kUnlimited && UsesExpandable(*device, config)) {
+    Log(LogLevel::kWarn,
+        "max_split_size_mb has no effect: expandable segments move the memory of a large hole to "
+        "where it is needed, so that splitting it loses nothing");
   }
   SegmentListener& listener = *this;
   const bool passthrough = config.backend == AllocatorConfig::Backend::kPassthrough;
@@ -147,7 +154,8 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
     auto source = std::make_unique<PlainSource>(
         device, index_, limit, listener,
         PlainOptions{.large_segment_size = config.large_segment_size.count(),
-                     .exact = passthrough});
+                     .exact = passthrough,
+                     .oversize = oversize_});
     if (passthrough) passthrough_ = source.get();
     source_ = std::move(source);
   }
@@ -264,7 +272,7 @@ void AllocatorCore::GiveBack(const ThreadCache::Batch& batch) {
   for (Block* block = batch.first; block != nullptr;) {
     Block* const next = block->next;
     index_.Remove(*block);
-    batch.arena->blocks.Free(block, epoch);
+    batch.arena->Free(block, epoch);
     block = next;
   }
 }
@@ -312,6 +320,7 @@ void AllocatorCore::OnMapped(const Arena& arena, std::uint64_t address, std::uin
   slow_.segment.Increase(arena.kind, 1);
   slow_.reserved_bytes.Increase(arena.kind, static_cast<std::int64_t>(size));
   if (!whole) slow_.mapped_bytes.Increase(static_cast<std::int64_t>(size));
+  if (whole && size >= oversize_) slow_.oversize_segments.Increase(1);
   ++slow_.num_device_alloc;
 }
 
@@ -324,6 +333,7 @@ void AllocatorCore::OnUnmapped(const Arena& arena, std::uint64_t address, std::u
   slow_.segment.Decrease(arena.kind, 1);
   slow_.reserved_bytes.Decrease(arena.kind, static_cast<std::int64_t>(size));
   if (!whole) slow_.mapped_bytes.Decrease(static_cast<std::int64_t>(size));
+  if (whole && size >= oversize_) slow_.oversize_segments.Decrease(1);
   ++slow_.num_device_free;
 }
 
@@ -416,7 +426,8 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
   ThreadCache& cache = Local();
   Arena& arena = Route(cache, request);
   Block* block = nullptr;
-  if (arena.kind == telemetry::Pool::kSmall && request.alignment == kQuantum) {
+  telemetry::Pool kind = arena.kind;
+  if (kind == telemetry::Pool::kSmall && request.alignment == kQuantum) {
     cache.lock.OwnerLock();
     block = cache.Pop(arena, request.size);
     cache.lock.OwnerUnlock();
@@ -425,21 +436,27 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
     cache.shard->Count(kFrontMisses);
     KEEL_ASSIGN(block, Obtain(arena, request));
     index_.Add(block);
+    kind = Arena::Of(*block).kind;
+    if (block->size >= oversize_) [[unlikely]] {
+      const MutexLock lock(stats_mutex_);
+      slow_.oversize_allocations.Increase(1);
+    }
   }
   block->requested = size.count();
   block->tag = static_cast<std::uint32_t>(request.tag);
   block->mark = kLive;
-  CountAllocated(*cache.shard, *block, arena.kind);
+  CountAllocated(*cache.shard, *block, kind);
   Record(telemetry::EventAction::kAlloc, block->address, size.count(), stream, request.tag);
   return DeviceAddress(block->address);
 }
 
 Block* AllocatorCore::TryArena(Arena& arena, const Request& request) {
   const MutexLock lock(arena.mutex);
-  return arena.blocks.Allocate(request.size, request.alignment, arena.slack);
+  return arena.TryTake(request.size, request.alignment);
 }
 
 Result<Block*> AllocatorCore::Obtain(Arena& arena, const Request& request) {
+  if (config.garbage_collection_threshold > 0) arenas_.CountRequest();
   if (Block* const block = TryArena(arena, request); block != nullptr) return block;
   return ObtainSlow(arena, request);
 }
@@ -453,68 +470,7 @@ Result<Block*> AllocatorCore::ObtainSlow(Arena& arena, const Request& request) {
   Result<Block*> grown = source_->Grow(arena, request.size, request.alignment);
   if (grown.ok() || grown.status().code() != StatusCode::kResourceExhausted) return grown;
 
-  {
-    const MutexLock lock(stats_mutex_);
-    ++slow_.num_alloc_retries;
-  }
-  // What costs time: everything that is free in other threads, then in other streams.
-  const auto try_again = [&]() -> std::optional<Result<Block*>> {
-    if (Block* const block = TryArena(arena, request); block != nullptr) return block;
-    Result<Block*> again = source_->Grow(arena, request.size, request.alignment);
-    if (again.ok() || again.status().code() != StatusCode::kResourceExhausted) return again;
-    return std::nullopt;
-  };
-  const Deadline deadline = Deadline::After(kPatience);
-  static_cast<void>(TakeBackAll(deadline).ok());  // what the program did wrong is no failure here
-  KEEL_TRY(WaitForStreams(deadline));
-  {
-    const MutexLock lock(stats_mutex_);
-    ++slow_.num_sync_all_streams;
-  }
-  if (auto result = try_again()) return *std::move(result);
-  RunCallbacks(request.asked);
-  static_cast<void>(TakeBackAll(deadline).ok());
-  if (auto result = try_again()) return *std::move(result);
-  // And what is free but in the wrong pieces: back to the device, to be had anew.
-  KEEL_TRY(WaitForStreams(deadline));
-  KEEL_TRY(source_->Trim(0));
-  if (auto result = try_again()) return *std::move(result);
-  return OutOfMemory(request, grown.status());
-}
-
-Status AllocatorCore::TakeBackAll(Deadline deadline) {
-  FlushCaches(nullptr);
-  Status found;
-  FreeCollected(pending_.CollectAll(deadline), &found);
-  if (debug_ == nullptr) return found;
-  Status emptied = debug_->Empty();
-  return found.ok() ? emptied : found;
-}
-
-Status AllocatorCore::CollectGarbage(std::uint64_t more) {
-  if (config.garbage_collection_threshold <= 0) return OkStatus();
-  const auto threshold = static_cast<std::uint64_t>(config.garbage_collection_threshold *
-                                                    static_cast<double>(limit.limit()));
-  if (limit.held() + more <= threshold) return OkStatus();
-  return source_->Trim(threshold > more ? threshold - more : 0);
-}
-
-Status AllocatorCore::WaitForStreams(Deadline deadline) {
-  for (StreamClock* const clock : arenas_.Clocks()) {
-    // A stream that is being captured cannot be waited for, and holds what it holds.
-    Status waited = clock->Wait(clock->now(), deadline);
-    if (waited.code() == StatusCode::kDeviceLost) return waited;
-  }
-  return OkStatus();
-}
-
-void AllocatorCore::RunCallbacks(Bytes size) {
-  std::vector<DeviceAllocator::OutOfMemoryCallback> callbacks;
-  {
-    const MutexLock lock(callbacks_mutex_);
-    for (const auto& [id, callback] : callbacks_) callbacks.push_back(callback);
-  }
-  for (const auto& callback : callbacks) callback(size);
+  return ObtainShort(arena, request, grown.status());
 }
 
 // --- Freeing ----------------------------------------------------------------------------------
@@ -563,8 +519,12 @@ Status AllocatorCore::FreeSlow(ThreadCache& cache, DeviceAddress address, Block*
       return FreeRarely(address, nullptr);
     }
     Record(telemetry::EventAction::kFreeRequested, block->address, block->requested,
-           arena.clock.stream(), telemetry::TagId{block->tag.get()});
+           StreamOf(*block, arena), telemetry::TagId{block->tag.get()});
     CountFreed(*cache.shard, *block, arena.kind);
+    if (block->size >= oversize_) [[unlikely]] {
+      const MutexLock stats_lock(stats_mutex_);
+      slow_.oversize_allocations.Decrease(1);
+    }
     uses.reset(static_cast<Uses*>(std::exchange(block->attachment, nullptr)));
     if (uses == nullptr) {
       CountInactive(*cache.shard, *block, arena.kind);
@@ -572,7 +532,7 @@ Status AllocatorCore::FreeSlow(ThreadCache& cache, DeviceAddress address, Block*
              arena.clock.stream(), telemetry::TagId{block->tag.get()});
       if (passthrough_ == nullptr) {
         index_.Remove(*block);
-        arena.blocks.Free(block, arena.clock.now());
+        arena.Free(block, arena.clock.now());
         return OkStatus();
       }
     }
@@ -597,7 +557,7 @@ Status AllocatorCore::Return(Block* block) {
   if (passthrough_ != nullptr) return PassBack(arena, block);
   const MutexLock lock(arena.mutex);
   index_.Remove(*block);
-  arena.blocks.Free(block, arena.clock.now());
+  arena.Free(block, arena.clock.now());
   return OkStatus();
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -84,9 +85,13 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
     kCached,
     kPending,
   };
+  // How long is waited for work that holds memory, where the alternative is to fail.
+  static constexpr std::chrono::seconds kPatience{60};
+
   // The streams that RecordUse named for a block (Block::attachment).
   struct Uses {
     std::vector<StreamClock*> clocks;
+    bool lent = false;  // to the first of them, by an arena of another
   };
   struct PoolState {
     std::function<bool(hal::StreamHandle)> filter;
@@ -112,6 +117,14 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
 
   Result<Block*> Obtain(Arena& arena, const Request& request);
   [[gnu::noinline]] Result<Block*> ObtainSlow(Arena& arena, const Request& request);
+  // When there is no more; counts a failure.
+  Result<Block*> ObtainShort(Arena& arena, const Request& request, const Status& cause);
+  // A hole of another arena, which the block stays a part of. At its free it waits for the stream
+  // that it was lent to. Null: there is none.
+  Block* Borrow(const Arena& arena, const Request& request);
+  // Makes a block that was just taken one that is lent to the arena's stream. False: the stream
+  // that it is from is not done with it, and it is free again.
+  bool Lend(const Arena& arena, Block* block);
   Block* TryArena(Arena& arena, const Request& request);
   Status FreeSlow(ThreadCache& cache, DeviceAddress address, Block* block, Arena& arena);
   // A block that nobody uses any more, back into its arena.
@@ -140,6 +153,11 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   void RunCallbacks(Bytes size);
   Status OutOfMemory(const Request& request, const Status& cause);
   Status CollectGarbage(std::uint64_t more);
+  // The stream that a live block was allocated for.
+  static hal::StreamHandle StreamOf(const Block& block, const Arena& arena) {
+    const auto* const uses = static_cast<const Uses*>(block.attachment);
+    return uses != nullptr && uses->lent ? uses->clocks.front()->stream() : arena.clock.stream();
+  }
   // Until everything that they have now is done. Only a lost device is an error.
   Status WaitForStreams(Deadline deadline);
 
@@ -169,6 +187,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   const std::uint64_t largest_;      // request that needs no second thought
   const bool rounds_up_;             // in steps of a power of two
   const std::uint64_t front_cache_;  // bytes that a thread may keep, per arena
+  const std::uint64_t oversize_;     // blocks from here on are counted apart
   telemetry::EventLog& log_;
   EventPool events_;
   AddressIndex index_;

@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "memory/allocator_core.h"
 
 namespace keel::memory {
 namespace {
-
-constexpr std::chrono::seconds kPatience{60};
 
 std::string Text(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
 
@@ -164,7 +161,7 @@ Result<AllocationInfo> AllocatorCore::Find(DeviceAddress address) {
     return AllocationInfo{.address = DeviceAddress(block->address),
                           .size = Bytes(block->size),
                           .requested = Bytes(block->requested),
-                          .stream = arena->clock.stream(),
+                          .stream = StreamOf(*block, *arena),
                           .tag = telemetry::TagId{block->tag.get()},
                           .pool = arena->pool};
   }

@@ -21,9 +21,26 @@ namespace keel::memory {
 // A pool of its own, for the memory of recorded graphs: 0 is everybody's.
 using PoolId = std::uint64_t;
 
+// How blocks are cut from the memory of an arena.
+struct Cutting {
+  // Rests of at most so many bytes are not split off.
+  std::uint64_t slack = 0;
+  // From this size on a block is oversize: it is handed out whole, to requests that are oversize
+  // too and that it exceeds by less than `rounding`.
+  std::uint64_t oversize = ~std::uint64_t{0};
+  std::uint64_t rounding = 0;
+};
+
 struct Arena {
-  Arena(std::uint32_t number, StreamClock& its_clock, telemetry::Pool its_kind, PoolId its_pool)
-      : index(number), clock(its_clock), kind(its_kind), pool(its_pool), open(its_pool == 0) {
+  Arena(std::uint32_t number, StreamClock& its_clock, telemetry::Pool its_kind, PoolId its_pool,
+        const Cutting& its_cutting, const std::atomic<std::uint32_t>& its_requests)
+      : index(number),
+        clock(its_clock),
+        kind(its_kind),
+        cutting(its_cutting),
+        requests(its_requests),
+        pool(its_pool),
+        open(its_pool == 0) {
     blocks.set_owner(this);
   }
 
@@ -32,14 +49,23 @@ struct Arena {
   const std::uint32_t index;  // among the allocator's, from 0
   StreamClock& clock;
   const telemetry::Pool kind;
+  const Cutting cutting;
+  // How many requests the allocator had so far, if that is counted: the date of what is freed.
+  const std::atomic<std::uint32_t>& requests;
   // Changes only from one that was released to a new one.
   std::atomic<PoolId> pool;
   // Whether what is free may leave. A private pool keeps its memory until it is released. Becomes
   // false under the lock.
   std::atomic<bool> open;
 
-  // Rests of at most so many bytes are not split off.
-  std::uint64_t slack = 0;
+  // A taken block from what is free here, as `cutting` has it; null: nothing that fits.
+  Block* TryTake(std::uint64_t size, std::uint64_t alignment) KEEL_REQUIRES(mutex);
+  // From a free block that was made for the request.
+  Block* TakeFrom(Block* free, std::uint64_t size, std::uint64_t alignment) KEEL_REQUIRES(mutex);
+  // The block is free from `epoch` on.
+  void Free(Block* block, std::uint64_t epoch) KEEL_REQUIRES(mutex) {
+    blocks.Free(block, epoch, requests.load(std::memory_order_relaxed));
+  }
 
   Mutex mutex;
   BlockPool blocks KEEL_GUARDED_BY(mutex);

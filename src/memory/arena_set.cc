@@ -48,10 +48,10 @@ Arena& ArenaSet::Find(hal::StreamHandle stream, telemetry::Pool kind, PoolId poo
   Arena*& arena = by_key_[{stream, kind, pool}];
   if (arena == nullptr && pool != 0) arena = FindUnusedLocked(clock, kind, pool);
   if (arena == nullptr) {
-    arenas_.push_back(
-        std::make_unique<Arena>(static_cast<std::uint32_t>(arenas_.size()), clock, kind, pool));
+    const Cutting cutting = kind == telemetry::Pool::kLarge ? large_ : Cutting{};
+    arenas_.push_back(std::make_unique<Arena>(static_cast<std::uint32_t>(arenas_.size()), clock,
+                                              kind, pool, cutting, requests_));
     arena = arenas_.back().get();
-    if (kind == telemetry::Pool::kLarge) arena->slack = large_slack_;
   }
   return *arena;
 }

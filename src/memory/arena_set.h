@@ -14,9 +14,12 @@ namespace keel::memory {
 
 class ArenaSet {
  public:
-  // `large_slack`: of arenas for large requests.
-  ArenaSet(std::shared_ptr<hal::Device> device, EventPool& events, std::uint64_t large_slack)
-      : device_(std::move(device)), events_(events), large_slack_(large_slack) {}
+  // `large`: of arenas for large requests. The others waste nothing.
+  ArenaSet(std::shared_ptr<hal::Device> device, EventPool& events, const Cutting& large)
+      : device_(std::move(device)), events_(events), large_(large) {}
+
+  // A request came: what was freed before is a little older.
+  void CountRequest() { requests_.fetch_add(1, std::memory_order_relaxed); }
 
   // Both take a stream that was retired for a new one with the same handle.
   Arena& Find(hal::StreamHandle stream, telemetry::Pool kind, PoolId pool) KEEL_EXCLUDES(mutex_);
@@ -36,7 +39,8 @@ class ArenaSet {
 
   const std::shared_ptr<hal::Device> device_;
   EventPool& events_;
-  const std::uint64_t large_slack_;
+  const Cutting large_;
+  std::atomic<std::uint32_t> requests_{0};
   mutable Mutex mutex_;
   std::map<hal::StreamHandle, std::unique_ptr<StreamClock>> clocks_ KEEL_GUARDED_BY(mutex_);
   std::map<std::tuple<hal::StreamHandle, telemetry::Pool, PoolId>, Arena*> by_key_

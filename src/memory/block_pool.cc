@@ -15,6 +15,10 @@ namespace {
 // How many blocks of a bin are looked at for the one that fits best.
 constexpr int kLook = 4;
 
+std::uint32_t Later(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::int32_t>(a - b) > 0 ? a : b;
+}
+
 }  // namespace
 
 BlockPool::BlockPool() = default;
@@ -111,6 +115,7 @@ Block* BlockPool::MergeFree(Block* block) {
     Erase(before);
     before->size += block->size;
     before->epoch = std::max(before->epoch.get(), block->epoch.get());
+    before->date = Later(before->date, block->date);
     before->after = block->after;
     block->after->before = before;
     Recycle(block);
@@ -120,6 +125,7 @@ Block* BlockPool::MergeFree(Block* block) {
     Erase(after);
     block->size += after->size;
     block->epoch = std::max(block->epoch.get(), after->epoch.get());
+    block->date = Later(block->date, after->date);
     block->after = after->after;
     after->after->before = block;
     Recycle(after);
@@ -133,10 +139,11 @@ Block* BlockPool::BorderAt(std::uint64_t address) {
 }
 
 Block* BlockPool::Add(std::uint64_t address, std::uint64_t size, std::uint64_t epoch,
-                      Meeting meeting) {
+                      Meeting meeting, std::uint32_t date) {
   assert(size != 0 && address % kQuantum == 0 && size % kQuantum == 0);
   Block* const block = NewBlock(address, size, Block::State::kTaken);
   block->epoch = epoch;
+  block->date = date;
   bytes_ += size;
   const auto after = spans_.lower_bound(address);
   assert(after == spans_.end() || address + size <= after->first);
@@ -178,6 +185,7 @@ Block* BlockPool::CutOut(Block* free, std::uint64_t address, std::uint64_t size)
   if (free->address < address) {
     middle = NewBlock(address, free->end() - address, Block::State::kFree);
     middle->epoch = free->epoch;
+    middle->date = free->date;
     middle->before = free;
     middle->after = free->after;
     free->after->before = middle;
@@ -189,6 +197,7 @@ Block* BlockPool::CutOut(Block* free, std::uint64_t address, std::uint64_t size)
     Block* const rest =
         NewBlock(address + size, middle->end() - address - size, Block::State::kFree);
     rest->epoch = middle->epoch;
+    rest->date = middle->date;
     rest->before = middle;
     rest->after = middle->after;
     middle->after->before = rest;
@@ -261,9 +270,10 @@ Block* BlockPool::Allocate(std::uint64_t size, std::uint64_t alignment, std::uin
   return Take(fit, (fit->address + alignment - 1) & ~(alignment - 1), size);
 }
 
-Block* BlockPool::Free(Block* block, std::uint64_t epoch) {
+Block* BlockPool::Free(Block* block, std::uint64_t epoch, std::uint32_t date) {
   assert(block->state == Block::State::kTaken);
   block->epoch = epoch;
+  block->date = date;
   --taken_;
   return MergeFree(block);
 }

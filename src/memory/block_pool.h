@@ -73,8 +73,13 @@ struct alignas(64) Block {
     Relaxed<std::uint64_t> epoch{0};
     Relaxed<std::uint64_t> requested;  // taken: the owner's own; as `epoch` was when handed out
   };
-  Relaxed<std::uint32_t> tag{0};  // of the owner, while taken
-  std::uint16_t bin = 0;          // of the pool, while free
+  union {
+    Relaxed<std::uint32_t> tag{0};  // taken: the owner's own; as `date` was when handed out
+    // Free: when it was freed, in a second measure of the owner's, which may wrap around: how long
+    // ago counts. Merging keeps the later one.
+    Relaxed<std::uint32_t> date;
+  };
+  std::uint16_t bin = 0;  // of the pool, while free
   State state = State::kFree;
   Relaxed<std::uint8_t> mark{0};  // of the owner, while taken; 0 when handed out
 
@@ -110,10 +115,10 @@ class BlockPool {
     kApart,  // the new span stays by itself: memory of two allocations is not one
   };
   // New bytes: they must not overlap what is there. Returns the free block that they are now in,
-  // which is larger where they join free neighbours. `epoch` as if they had just been freed. A pool
-  // adds all its spans in the same way.
+  // which is larger where they join free neighbours. `epoch` and `date` as if they had just been
+  // freed. A pool adds all its spans in the same way.
   Block* Add(std::uint64_t address, std::uint64_t size, std::uint64_t epoch = 0,
-             Meeting meeting = Meeting::kJoin);
+             Meeting meeting = Meeting::kJoin, std::uint32_t date = 0);
   // The bytes are gone: they must lie within the free block. The span may fall into two.
   void Remove(Block* free, std::uint64_t address, std::uint64_t size);
 
@@ -127,7 +132,7 @@ class BlockPool {
   // As Allocate, at a place of the caller's choice within a free block.
   Block* Take(Block* free, std::uint64_t address, std::uint64_t size);
   // Gives a taken block back, and returns the free block that it is now in.
-  Block* Free(Block* block, std::uint64_t epoch = 0);
+  Block* Free(Block* block, std::uint64_t epoch = 0, std::uint32_t date = 0);
 
   // By address.
   const std::map<std::uint64_t, Span>& spans() const { return spans_; }

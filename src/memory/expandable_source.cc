@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <set>
 #include <span>
 #include <utility>
 
 #include "keel/base/log.h"
+#include "memory/garbage.h"
 
 namespace keel::memory {
 namespace {
@@ -199,8 +201,7 @@ Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uin
   {
     const MutexLock arena_lock(arena.mutex);
     // Somebody may have been here while this thread waited for the lock.
-    Block* const block = arena.blocks.Allocate(size, alignment, arena.slack);
-    if (block != nullptr) return block;
+    if (Block* const block = arena.TryTake(size, alignment); block != nullptr) return block;
     KEEL_ASSIGN(place, FindPlace(arena, size, alignment));
     missing = Missing(place.address, place.address + size);
     // What is there already must not be taken by others meanwhile.
@@ -237,9 +238,11 @@ Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uin
   const auto joined = [&](Block* block) {
     if (block->address <= place.address && place.address + size <= block->end()) free = block;
   };
-  for (Block* const block : held) joined(arena.blocks.Free(block, block->epoch));
+  for (Block* const block : held) joined(arena.blocks.Free(block, block->epoch, block->date));
+  const std::uint32_t date = arena.requests.load(std::memory_order_relaxed);
   for (const Handle* const handle : filled) {
-    joined(arena.blocks.Add(handle->at, handle->size, handle->epoch));
+    joined(
+        arena.blocks.Add(handle->at, handle->size, handle->epoch, BlockPool::Meeting::kJoin, date));
   }
   if (!status.ok()) return status;
   return arena.blocks.Take(free, place.address, size);
@@ -268,6 +271,7 @@ void ExpandableSource::Detach(Arena& from, const Candidate& candidate) {
   Handle& handle = *candidate.handle;
   Extent& extent = extents_.at(handle.at);
   handle.epoch = candidate.block->epoch;
+  handle.date = candidate.block->date;
   from.blocks.Remove(candidate.block, handle.at, handle.size);
   extent.present = false;
   extent.epoch = handle.epoch;
@@ -286,7 +290,8 @@ void ExpandableSource::PutBack(Handle* handle) {
   handle->at = home;
   handle->arena = extent.arena;
   const MutexLock lock(extent.arena->mutex);
-  extent.arena->blocks.Add(home, handle->size, handle->epoch);
+  extent.arena->blocks.Add(home, handle->size, handle->epoch, BlockPool::Meeting::kJoin,
+                           handle->date);
 }
 
 void ExpandableSource::TakeDonors(const Arena& arena, const std::vector<Interval>& missing,
@@ -579,34 +584,68 @@ bool ExpandableSource::ReleaseLargerThan(std::uint64_t size) {
   return true;
 }
 
+Status ExpandableSource::ReleaseChosen(Arena& from,
+                                       const std::function<bool(const Candidate&)>& choose) {
+  if (!from.open) return OkStatus();
+  // Fails on a stream that is being captured: what it freed before is known all the same.
+  static_cast<void>(from.clock.Mark(from.clock.now()).ok());
+  KEEL_ASSIGN(const std::uint64_t passed, from.clock.Poll());
+  std::vector<Handle*> gone;
+  {
+    const MutexLock arena_lock(from.mutex);
+    std::vector<Candidate> candidates = CandidatesOf(from, passed);
+    std::sort(candidates.begin(), candidates.end(),
+              [](const Candidate& a, const Candidate& b) { return a.handle->at > b.handle->at; });
+    for (const Candidate& each : candidates) {
+      if (!Idle(*each.handle) || !choose(each)) continue;
+      Detach(from, each);
+      gone.push_back(each.handle);
+    }
+  }
+  Status status;
+  for (Handle* const handle : gone) {
+    Status released = Release(handle);
+    if (status.ok()) status = std::move(released);
+  }
+  return status;
+}
+
+Status ExpandableSource::CollectGarbage(std::uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  const std::vector<Arena*> arenas = arenas_();
+  std::vector<Garbage> garbage;
+  std::vector<const Handle*> handles;
+  for (Arena* const from : arenas) {
+    KEEL_TRY(ReleaseChosen(*from, [&](const Candidate& each) {
+      const std::uint32_t now = from->requests.load(std::memory_order_relaxed);
+      garbage.push_back({each.handle->size, now - each.block->date});
+      handles.push_back(each.handle);
+      return false;
+    }));
+  }
+  std::set<const Handle*> chosen;
+  for (const std::size_t each : ChooseGarbage(garbage, bytes)) chosen.insert(handles[each]);
+  Status status;
+  for (Arena* const from : arenas) {
+    Status released =
+        ReleaseChosen(*from, [&](const Candidate& each) { return chosen.contains(each.handle); });
+    if (status.ok()) status = std::move(released);
+  }
+  return status;
+}
+
 Status ExpandableSource::Trim(std::uint64_t target) {
   const MutexLock lock(mutex_);
   Status status;
   for (Arena* const from : arenas_()) {
-    if (limit_.held() <= target) break;
-    if (!from->open) continue;
-    // Fails on a stream that is being captured: what it freed before is known all the same.
-    static_cast<void>(from->clock.Mark(from->clock.now()).ok());
-    KEEL_ASSIGN(const std::uint64_t passed, from->clock.Poll());
-    std::vector<Handle*> gone;
-    {
-      const MutexLock arena_lock(from->mutex);
-      std::vector<Candidate> candidates = CandidatesOf(*from, passed);
-      std::sort(candidates.begin(), candidates.end(),
-                [](const Candidate& a, const Candidate& b) { return a.handle->at > b.handle->at; });
-      std::uint64_t held = limit_.held();
-      for (const Candidate& each : candidates) {
-        if (held <= target) break;
-        if (!Idle(*each.handle)) continue;
-        held -= each.handle->size;
-        Detach(*from, each);
-        gone.push_back(each.handle);
-      }
-    }
-    for (Handle* const handle : gone) {
-      Status released = Release(handle);
-      if (status.ok()) status = std::move(released);
-    }
+    std::uint64_t held = limit_.held();
+    if (held <= target) break;
+    Status released = ReleaseChosen(*from, [&](const Candidate& each) {
+      if (held <= target) return false;
+      held -= each.handle->size;
+      return true;
+    });
+    if (status.ok()) status = std::move(released);
   }
   // Addresses without any memory go too.
   std::erase_if(ranges_, [&](Range& range) KEEL_REQUIRES(mutex_) {

@@ -75,6 +75,7 @@ class ExpandableSource : public SegmentSource {
   Result<Block*> Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) override
       KEEL_EXCLUDES(mutex_);
   Status Trim(std::uint64_t target) override KEEL_EXCLUDES(mutex_);
+  Status CollectGarbage(std::uint64_t bytes) override KEEL_EXCLUDES(mutex_);
 
   // The memory at these addresses stays there, free or not, until Unpin. kInvalidArgument: some of
   // it is not there.
@@ -95,6 +96,7 @@ class ExpandableSource : public SegmentSource {
     std::uint64_t at = 0;  // where it is; 0: nowhere at this moment
     Arena* arena = nullptr;
     std::uint64_t epoch = 0;  // while it is nowhere: when it was freed, on its last arena's clock
+    std::uint32_t date = 0;   // and as Block::date
     std::uint32_t pins = 0;
     std::vector<std::uint64_t> ghosts;  // addresses
   };
@@ -175,6 +177,10 @@ class ExpandableSource : public SegmentSource {
   void LimitGhosts() KEEL_REQUIRES(mutex_);
   // Gives a detached handle back to the device.
   Status Release(Handle* handle) KEEL_REQUIRES(mutex_);
+  // Gives back those of the arena that nothing uses any more and `choose` picks. It is asked once
+  // about each, by address downwards.
+  Status ReleaseChosen(Arena& from, const std::function<bool(const Candidate&)>& choose)
+      KEEL_REQUIRES(mutex_);
   Candidate SmallestLargerThan(std::uint64_t size, Arena& from, std::uint64_t epoch)
       KEEL_REQUIRES(mutex_, from.mutex);
   // Gives back the smallest free handle that is larger than `size`; false: there is none.

@@ -41,6 +41,8 @@ class SegmentSource {
   // free. Waits for nothing: memory that pending work may touch is left, and so are arenas that are
   // not open.
   virtual Status Trim(std::uint64_t target) = 0;
+  // The same for about `bytes`, of what was not used for longest (garbage.h).
+  virtual Status CollectGarbage(std::uint64_t bytes) = 0;
 };
 
 }  // namespace keel::memory

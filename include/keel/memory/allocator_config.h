@@ -39,13 +39,16 @@ struct AllocatorConfig {
   };
 
   // --- Device memory, PyTorch's keys ---
-  Backend backend = Backend::kNative;    // backend
-  Bytes max_split_size = kUnlimited;     // max_split_size_mb: larger free blocks are never split
-  Bytes max_non_split_rounding{20_MiB};  // max_non_split_rounding_mb: how much larger than the
-                                         // request such a block may be; if only the segment size
-                                         // is given, it follows that
-  // garbage_collection_threshold: past this part of the limit, unused segments are given back,
-  // oldest first, before the driver is asked for more. 0: off.
+  Backend backend = Backend::kNative;  // backend
+  // max_split_size_mb, of plain segments: free blocks of this size and more are never split. What
+  // is not larger than large_segment_size always is. Expandable segments have no use for it, and an
+  // allocator that has them logs that.
+  Bytes max_split_size = kUnlimited;
+  Bytes max_non_split_rounding{20_MiB};  // max_non_split_rounding_mb: such a block exceeds its
+                                         // request by less; if only the segment size is given, it
+                                         // follows that
+  // garbage_collection_threshold: past this part of the limit, free memory is given back, what was
+  // not used for longest first, before the driver is asked for more. 0: off.
   double garbage_collection_threshold = 0;
   // roundup_power2_divisions: into how many steps each power of two is divided when a request is
   // rounded up; [i] is for sizes from 2^i MiB, [0] for all that are smaller too, the last for all
@@ -57,9 +60,6 @@ struct AllocatorConfig {
   bool expandable_segments = true;
   Bytes large_segment_size{20_MiB};        // large_segment_size_mb: for requests of 1 to 10 MiB
   double per_process_memory_fraction = 1;  // of the device's capacity; the lower of it and `limit`
-  // graph_capture_record_stream_reuse: while a graph is captured, blocks used by several streams
-  // are reused inside it once the captured streams have joined.
-  bool graph_capture_record_stream_reuse = false;
 
   // --- Device memory, Keel's keys ---
   Bytes limit = kUnlimited;        // limit: what one device's allocator may hold, in all

@@ -15,10 +15,11 @@
 // was allocated or recorded for them; tell ForgetStream before one goes.
 //
 // When memory is short a request goes through these steps, and fails with kResourceExhausted only
-// after the last: blocks whose recorded work is done; what threads keep; free memory elsewhere;
-// new memory; waiting for work that holds freed memory; the callbacks; giving all that is free back
-// to the device. The message says what was asked, what is held, what is free and in what pieces. A
-// failed request changes no live block.
+// after the last: blocks whose recorded work is done; what threads keep; free memory elsewhere; new
+// memory; waiting for work that holds freed memory; the callbacks; giving all that is free back to
+// the device; a hole in the memory of another stream. The last three again, as long as other
+// threads free something meanwhile. The message says what was asked, what is held, what is free and
+// in what pieces. A failed request changes no live block.
 //
 // In debug mode (key `debug`; docs/memory.md, "Finding memory errors") writes outside of a block
 // and after its free are found, and every wrong call names the block that it is about: its tag,

@@ -1,0 +1,26 @@
+#include "memory/arena.h"
+
+namespace keel::memory {
+
+Block* Arena::TryTake(std::uint64_t size, std::uint64_t alignment) {
+  if (cutting.oversize == ~std::uint64_t{0}) {
+    return blocks.Allocate(size, alignment, cutting.slack);
+  }
+  const std::uint64_t needed = alignment > kQuantum ? size + alignment - kQuantum : size;
+  Block* const fit = blocks.FindFit(needed);
+  if (fit == nullptr) return nullptr;
+  if (size < cutting.oversize ? fit->size >= cutting.oversize
+                              : fit->size - size >= cutting.rounding) {
+    return nullptr;
+  }
+  return TakeFrom(fit, size, alignment);
+}
+
+Block* Arena::TakeFrom(Block* free, std::uint64_t size, std::uint64_t alignment) {
+  const std::uint64_t begin = (free->address + alignment - 1) / alignment * alignment;
+  const std::uint64_t rest = free->end() - begin - size;
+  const bool all = size >= cutting.oversize || (begin == free->address && rest <= cutting.slack);
+  return blocks.Take(free, begin, all ? size + rest : size);
+}
+
+}  // namespace keel::memory

@@ -1,0 +1,147 @@
+// Small limits: what a request can have, it gets, wherever the memory is.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "memory/device_allocator_test.h"
+
+namespace keel::memory {
+namespace {
+
+class ShortageTest : public DeviceAllocatorTest {};
+
+// Nothing can be given back to the device: in the only piece of memory something is live.
+TEST_P(ShortageTest, AHoleOfAnotherStreamIsUsedBeforeARequestFails) {
+  const auto allocator = Make();
+  allocator->SetLimit(2_MiB);
+  const DeviceAddress mine = Need(allocator->Allocate(700_KiB, s1()));
+  const Result<DeviceAddress> borrowed = allocator->Allocate(900_KiB, s2());
+  ASSERT_TRUE(IsOk(borrowed));
+  EXPECT_EQ(Need(allocator->Find(*borrowed)).stream, s2());
+  EXPECT_EQ(allocator->Stats().allocated_bytes.all.current, (700 + 900) << 10);
+  EXPECT_EQ(allocator->Stats().num_ooms, 0);
+
+  // Freed, it is for the stream that it is from only when the other is done with it.
+  HeldStream held = Hold(s2());
+  ASSERT_TRUE(IsOk(Fill(*borrowed, 900_KiB, 1, s2())));
+  ASSERT_TRUE(IsOk(allocator->Free(*borrowed)));
+  EXPECT_EQ(allocator->Stats().pending_free_bytes.current, 900 << 10);
+  device_->ResetCounts();
+  std::atomic<bool> released{false};
+  std::thread release([&] {
+    while (device_->calls(Primitive::kSynchronizeEvent) == 0) std::this_thread::yield();
+    released = true;
+    held.Release();
+  });
+  const Result<DeviceAddress> again = allocator->Allocate(900_KiB, s1());
+  EXPECT_TRUE(released);
+  release.join();
+  ASSERT_TRUE(IsOk(again));
+  EXPECT_EQ(*again, *borrowed);
+  ASSERT_TRUE(IsOk(Fill(*again, 900_KiB, 2, s1())));
+  EXPECT_TRUE(Holds(*again, 900_KiB, 2, s1()));
+
+  EXPECT_EQ(allocator->Allocate(900_KiB, s2()).status().code(), StatusCode::kResourceExhausted);
+  ASSERT_TRUE(IsOk(allocator->Free(mine)));
+  ASSERT_TRUE(IsOk(allocator->Free(*again)));
+  EXPECT_EQ(allocator->Check(), "");
+  EXPECT_EQ(allocator->Stats().allocated_bytes.small_pool.current, 0);
+  ASSERT_TRUE(IsOk(allocator->EmptyCache()));
+  EXPECT_EQ(allocator->reserved(), 0_B);
+}
+
+// A graph's memory is its own, whatever is free elsewhere, and nobody else's.
+TEST_P(ShortageTest, PoolsNeitherLendNorBorrow) {
+  const auto allocator = Make();
+  allocator->SetLimit(2_MiB);
+  const PoolId pool = allocator->CreatePool();
+  const DeviceAddress mine = Need(allocator->Allocate(700_KiB, s1()));
+  ASSERT_TRUE(IsOk(allocator->BeginPool(pool, nullptr)));
+  EXPECT_EQ(allocator->Allocate(900_KiB, s1()).status().code(), StatusCode::kResourceExhausted);
+  ASSERT_TRUE(IsOk(allocator->Free(mine)));
+  ASSERT_TRUE(IsOk(allocator->EmptyCache()));
+  const DeviceAddress graphs = Need(allocator->Allocate(700_KiB, s1()));
+  ASSERT_TRUE(IsOk(allocator->EndPool(pool)));
+  EXPECT_EQ(allocator->Allocate(900_KiB, s1()).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(allocator->Allocate(900_KiB, s2()).status().code(), StatusCode::kResourceExhausted);
+  ASSERT_TRUE(IsOk(allocator->Free(graphs)));
+}
+
+TEST_P(ShortageTest, ASegmentIsSmallerThanUsualWhereThereIsNoMore) {
+  const auto allocator = Make();
+  allocator->SetLimit(14_MiB);
+  Need(allocator->Allocate(9_MiB, s1()));
+  EXPECT_EQ(allocator->reserved(), 10_MiB);
+  EXPECT_TRUE(IsOk(allocator->Allocate(3_MiB, s2())));
+  EXPECT_LE(allocator->reserved(), 14_MiB);
+}
+
+// At any time three others have 2 MiB each, which lie in 4 MiB at most: the rest, 4 MiB, has room.
+// What threads keep must not be in the way, however they race.
+TEST_P(ShortageTest, WhatThreadsKeepAndFreeMeanwhileDoesNotMakeARequestFail) {
+  const auto allocator = Make();
+  allocator->SetLimit(16_MiB);
+  const hal::Stream third = Need(hal::Stream::Create(inner_));
+  const hal::StreamHandle streams[] = {s1(), s2(), third.get()};
+  std::atomic<std::uint64_t> failures{0};
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      std::mt19937 random(i);
+      for (int round = 0; round < 4000; ++round) {
+        const hal::StreamHandle stream = streams[random() % 3];
+        const std::uint64_t most = std::uint64_t{1} << (9 + random() % 13);
+        const Result<DeviceAddress> block = allocator->Allocate(Bytes(1 + random() % most), stream);
+        if (!block.ok()) {
+          ++failures;
+          continue;
+        }
+        if (random() % 4 == 0) {
+          ASSERT_TRUE(IsOk(allocator->RecordUse(*block, streams[random() % 3])));
+        }
+        ASSERT_TRUE(IsOk(allocator->Free(*block)));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0U);
+  EXPECT_EQ(allocator->Check(), "");
+  ASSERT_TRUE(IsOk(allocator->EmptyCache()));
+  EXPECT_EQ(allocator->reserved(), 0_B);
+}
+
+KEEL_WITH_BOTH_SOURCES(ShortageTest);
+
+// The last memory comes free while the last step is under way, in another thread, which would keep
+// it.
+TEST_F(DeviceAllocatorFixture, WhatIsFreedDuringTheLastStepIsSeen) {
+  const auto allocator = Make({});
+  allocator->SetLimit(4_MiB);
+  std::atomic<int> step{0};
+  std::thread other([&] {
+    const DeviceAddress block = Need(allocator->Allocate(700_KiB, s2()));
+    step = 1;
+    step.notify_all();
+    step.wait(1);
+    ASSERT_TRUE(IsOk(allocator->Free(block)));
+    step = 3;
+    step.notify_all();
+  });
+  step.wait(0);
+  ASSERT_TRUE(IsOk(allocator->Free(Need(allocator->Allocate(2_MiB, s1())))));
+  allocator->SetMoveListener([&](DeviceAddress, Bytes) {
+    int first = 1;
+    if (!step.compare_exchange_strong(first, 2)) return;
+    step.notify_all();
+    step.wait(2);
+  });
+  EXPECT_TRUE(IsOk(allocator->Allocate(4_MiB, s1())));
+  other.join();
+  EXPECT_EQ(step, 3);
+  EXPECT_EQ(allocator->Stats().num_ooms, 0);
+}
+
+}  // namespace
+}  // namespace keel::memory
