@@ -182,6 +182,7 @@ DebugMemory::Layout DebugMemory::LayOut(std::uint64_t size, std::uint64_t alignm
 Result<DeviceAddress> DebugMemory::Add(Block* block, const Layout& layout, Bytes requested,
                                        telemetry::TagId tag, telemetry::StackId stack) {
   Allocation allocation{.block = block,
+                        .begin = block->address,
                         .address = block->address + layout.front,
                         .usable = layout.usable,
                         .requested = requested.count(),
@@ -358,7 +359,7 @@ Status DebugMemory::Judge(const Allocation& allocation, const Result<Damage>& da
                   Describe(allocation), where, damage->expected, damage->found, Stacks(allocation));
   {
     const MutexLock lock(mutex_);
-    const auto found = allocations_.find(allocation.block->address);
+    const auto found = allocations_.find(allocation.begin);
     if (found != allocations_.end() && found->second.serial == allocation.serial &&
         std::exchange(found->second.reported, true) && !freed) {
       return {StatusCode::kOutOfRange, std::move(message)};  // said before
@@ -402,9 +403,13 @@ DebugMemory::Allocation DebugMemory::TakeKeptLocked(Kept::iterator kept) {
 
 bool DebugMemory::OwnStreamIsIdle() {
   const hal::ScopedCaptureMode relaxed(hal::CaptureMode::kRelaxed);
-  const MutexLock lock(mutex_);
-  if (!own_stream_) return true;
-  const Status waited = own_stream_.Synchronize(Deadline::After(kPatience));
+  hal::StreamHandle stream;
+  {
+    const MutexLock lock(mutex_);
+    if (!own_stream_) return true;
+    stream = own_stream_.get();
+  }
+  const Status waited = device_->SynchronizeStream(stream, Deadline::After(kPatience));
   return waited.ok() || waited.code() == StatusCode::kDeviceLost;
 }
 

@@ -62,7 +62,8 @@ class DebugMemory {
   };
   // A block of the program's, from its allocation until it is given to `release`.
   struct Allocation {
-    Block* block = nullptr;
+    Block* block = nullptr;     // to be looked into only by who holds it, or under the lock
+    std::uint64_t begin = 0;    // its address
     std::uint64_t address = 0;  // as the program knows it
     std::uint64_t usable = 0;
     std::uint64_t requested = 0;

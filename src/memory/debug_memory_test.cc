@@ -369,11 +369,9 @@ TEST_P(DebugMemoryTest, AnAddressInsideOfABlockNamesIt) {
 }
 
 TEST_P(DebugMemoryTest, OfRacingFreesExactlyOneSucceeds) {
-  // Large blocks without the debug mode too.
-  for (const Debug debug : {Debug::kOff, Debug::kGuards, Debug::kPoison, Debug::kFull}) {
+  for (const Debug debug : {Debug::kGuards, Debug::kPoison, Debug::kFull}) {
     const auto allocator = Make(debug);
     for (const Bytes size : {4_KiB, 2_MiB}) {
-      if (debug == Debug::kOff && size < 1_MiB) continue;
       constexpr int kBlocks = 24;
       std::vector<DeviceAddress> blocks;
       for (int i = 0; i < kBlocks; ++i) blocks.push_back(Need(allocator->Allocate(size, s1())));
@@ -395,6 +393,44 @@ TEST_P(DebugMemoryTest, OfRacingFreesExactlyOneSucceeds) {
       EXPECT_EQ(allocator->Check(), "");
     }
   }
+}
+
+// Without the debug mode too, for large blocks: in each of many rounds two threads meet and free
+// the same block at once.
+TEST_P(DebugMemoryTest, OfRacingFreesOfALargeBlockExactlyOneSucceedsInEveryMode) {
+  constexpr int kRounds = 2000;
+  const auto allocator = Make(Debug::kOff);
+  std::atomic<std::uint64_t> block{0};
+  std::atomic<int> arrived{0};
+  std::atomic<int> succeeded{0};
+  const auto meet = [&](int count) {
+    arrived.fetch_add(1);
+    for (int spins = 0; arrived.load() < count; ++spins) {
+      if (spins > 10'000) std::this_thread::yield();
+    }
+  };
+  const auto free_one = [&] {
+    const Status status = allocator->Free(DeviceAddress(block.load()));
+    if (status.ok()) succeeded.fetch_add(1);
+    EXPECT_TRUE(status.ok() || status.code() == StatusCode::kInvalidArgument);
+  };
+  std::thread other([&] {
+    for (int i = 0; i < kRounds; ++i) {
+      meet(4 * i + 2);
+      free_one();
+      meet(4 * i + 4);
+    }
+  });
+  for (int i = 0; i < kRounds; ++i) {
+    block = Need(allocator->Allocate(2_MiB, s1())).value();
+    meet(4 * i + 2);
+    free_one();
+    meet(4 * i + 4);
+  }
+  other.join();
+  EXPECT_EQ(succeeded, kRounds);
+  EXPECT_EQ(allocator->Stats().allocation.all.current, 0);
+  EXPECT_EQ(allocator->Check(), "");
 }
 
 // --- Everything else goes on ------------------------------------------------------------------
