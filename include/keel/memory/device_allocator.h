@@ -18,8 +18,8 @@
 // after the last: blocks whose recorded work is done; what threads keep; free memory elsewhere;
 // new memory; waiting for work that holds freed memory; the callbacks; giving all that is free back
 // to the device; a hole in the memory of another stream. The last three again, as long as other
-// threads free something meanwhile. The message says what was asked, what is held, what is free and in what pieces. A
-// failed request changes no live block.
+// threads free something meanwhile. The message says what was asked, what is held, what is free and
+// in what pieces. A failed request changes no live block.
 //
 // After the device is lost, what needs the driver returns kDeviceLost; freeing still works. In a
 // forked child everything returns kFailedPrecondition.
