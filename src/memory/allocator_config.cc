@@ -222,6 +222,21 @@ void TakeThreshold(const Input& in, Config& config) {
   if (in.entry() != nullptr) config.garbage_collection_threshold = value;
 }
 
+void TakeStagingThreshold(const Input& in, Config& config) {
+  std::string text;
+  in.reader.Take(in.key, &text);
+  if (text.empty()) return;
+  if (in.Is("auto")) {
+    config.staging_threshold = std::nullopt;
+    return;
+  }
+  const Result<Bytes> value = in.Is("unlimited") ? kUnlimited : ParseBytes(text);
+  if (!value.ok()) {
+    return in.reader.Reject(in.key, Quote(text) + " is not a size, unlimited or auto");
+  }
+  config.staging_threshold = *value;
+}
+
 void TakeUpkeep(const Input& in, Config& config) { in.reader.Take(in.key, &config.upkeep, 0, 1); }
 
 void TakeHistory(const Input& in, Config& config) {
@@ -409,21 +424,30 @@ std::vector<Key> MakeKeys() {
       {"pinned_num_register_threads", +[] { return std::string("a power of two up to 128"); },
        TakeRegisterThreads,
        +[](const Config& config) { return std::to_string(config.pinned_num_register_threads); },
-       "threads that touch the pages of memory before it is registered"},
+       "threads that touch the pages of memory before it is registered, if more than 1, or for "
+       "`prefault`"},
       Switch<&Config::pinned_use_background_threads>(
           "pinned_use_background_threads",
-          "a thread of its own looks for pinned memory whose uses are done, instead of callers"),
+          "a thread of its own collects pinned memory as soon as its uses are done, so that it is "
+          "there when somebody asks"),
       Mebibytes<&Config::pinned_reserve_segment_size, 0>(
           "pinned_reserve_segment_size_mb",
-          "pinned memory that is taken in one piece at the first use; 0: none"),
+          "pinned memory that is taken in one piece at the first use, for requests of all sizes, "
+          "and kept; 0: none"),
       Size<&Config::host_limit, 1, kNoMost>("host_limit", "pinned memory that may be held, in all"),
-      Size<&Config::host_cache, 0, kNoMost>("host_cache",
-                                            "of that, free and kept for reuse; 0: none"),
-      Size<&Config::staging_threshold, 0, kNoMost>(
-          "staging_threshold",
-          "copies from and to pageable memory of this size and more go through pinned memory"),
-      Size<&Config::staging_chunk, (64_KiB).count(), (1_GiB).count()>("staging_chunk",
-                                                                      "in pieces of this size"),
+      Size<&Config::host_cache, 0, kNoMost>(
+          "host_cache",
+          "up to so much of it is kept for reuse; what is held beyond goes back to the driver when "
+          "it is freed; 0: none is kept"),
+      {"staging_threshold", +[] { return std::string("a size, unlimited or auto"); },
+       TakeStagingThreshold,
+       +[](const Config& config) {
+         return config.staging_threshold ? Exact(*config.staging_threshold) : std::string("auto");
+       },
+       "copies from and to pageable memory of this size and more go through pinned memory; auto: "
+       "from where that is faster, in either direction"},
+      Size<&Config::staging_chunk, (64_KiB).count(), (1_GiB).count()>(
+          "staging_chunk", "in pieces of at most this size"),
       Whole<&Config::staging_threads, 0, 256>(
           "staging_threads", "threads that copy between the two; 0: as the machine has them"),
       Switch<&Config::prefault>("prefault", "touch the pages of new pinned memory at once"),
@@ -457,6 +481,11 @@ Result<AllocatorConfig> AllocatorConfig::Parse(std::string_view text, std::strin
   }
   if (config.history_stacks && config.history == 0) {
     reader.Reject("history_stacks", "there is no history; give history:100000, for example");
+  }
+  if (config.pinned_reserve_segment_size > std::min(config.host_limit, config.host_cache)) {
+    reader.Reject("pinned_reserve_segment_size_mb",
+                  Exact(config.pinned_reserve_segment_size) +
+                      " is more than host_limit or host_cache allows to be kept");
   }
   KEEL_TRY(reader.Finish());
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "keel/hal/capture_mode.h"
+#include "keel/hal/event.h"
 #include "keel/hal/graph.h"
 #include "memory/device_allocator_test.h"
 
@@ -202,6 +203,31 @@ TEST_P(DeviceAllocatorPoolsTest, PoolsThatComeAndGoDoNotUseUpAddresses) {
   }
   EXPECT_LE(device_->calls(Primitive::kReserveAddress), 20U);
   EXPECT_LE(allocator->reserved(), 200_MiB);
+}
+
+// As docs/configuration.md says of graph_capture_record_stream_reuse.
+TEST_P(DeviceAllocatorPoolsTest, WhatSeveralStreamsUsedInACaptureIsKeptUntilItEnds) {
+  const auto allocator = Make();
+  const PoolId pool = allocator->CreatePool();
+  ASSERT_TRUE(IsOk(allocator->BeginPool(pool, nullptr)));
+  hal::Capture capture = Need(hal::Capture::Begin(inner_, s1(), CaptureMode::kRelaxed));
+  const hal::Event fork = Need(hal::Event::Create(inner_));
+  const hal::Event join = Need(hal::Event::Create(inner_));
+  ASSERT_TRUE(IsOk(fork.Record(s1())));
+  ASSERT_TRUE(IsOk(inner_->WaitEvent(s2(), fork.get())));
+  const DeviceAddress block = Need(allocator->Allocate(3_MiB, s1()));
+  ASSERT_TRUE(IsOk(Fill(block, 64_KiB, 1, s2())));
+  ASSERT_TRUE(IsOk(allocator->RecordUse(block, s2())));
+  ASSERT_TRUE(IsOk(join.Record(s2())));
+  ASSERT_TRUE(IsOk(inner_->WaitEvent(s1(), join.get())));
+  ASSERT_TRUE(IsOk(allocator->Free(block)));
+  const DeviceAddress inside = Need(allocator->Allocate(3_MiB, s1()));
+  EXPECT_NE(inside, block);
+  const hal::Graph graph = Need(capture.End());
+  ASSERT_TRUE(IsOk(allocator->EmptyCache()));  // collects it
+  EXPECT_EQ(allocator->Stats().pending_frees.current, 0);
+  EXPECT_EQ(Need(allocator->Allocate(3_MiB, s1())), block);
+  ASSERT_TRUE(IsOk(allocator->EndPool(pool)));
 }
 
 KEEL_WITH_BOTH_SOURCES(DeviceAllocatorPoolsTest);

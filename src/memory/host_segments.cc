@@ -6,25 +6,25 @@
 
 namespace keel::memory {
 
-Result<Block*> HostSegments::Add(hal::HostMemory memory, Kind kind) {
+Result<Block*> HostSegments::Add(PinnedMemory memory, Kind kind) {
   const auto address = reinterpret_cast<std::uint64_t>(memory.data());
   const std::uint64_t size = memory.size().count();
   KEEL_TRY(index_.Cover(address, size));
   memory_[address] = std::move(memory);
-  BlockPool& pool = kind == Kind::kSmall ? small_ : large_;
+  BlockPool& pool = kind == Kind::kReserve ? reserve_ : kind == Kind::kSmall ? small_ : large_;
   return pool.Add(address, size, 0, BlockPool::Meeting::kApart);
 }
 
-hal::HostMemory HostSegments::Remove(Block* whole) {
+PinnedMemory HostSegments::Remove(Block* whole) {
   const auto found = memory_.find(whole->address);
   whole->pool()->Remove(whole, whole->address, whole->size);
-  hal::HostMemory memory = std::move(found->second);
+  PinnedMemory memory = std::move(found->second);
   memory_.erase(found);
   return memory;
 }
 
-std::vector<hal::HostMemory> HostSegments::RemoveAll() {
-  std::vector<hal::HostMemory> all;
+std::vector<PinnedMemory> HostSegments::RemoveAll() {
+  std::vector<PinnedMemory> all;
   all.reserve(memory_.size());
   for (auto& [address, memory] : memory_) all.push_back(std::move(memory));
   memory_.clear();
@@ -38,7 +38,7 @@ Block* HostSegments::TakeLarge(std::uint64_t size) {
 
 Block* HostSegments::TakeAny(std::uint64_t size, std::uint64_t alignment) {
   if (Block* const block = small_.Allocate(size, alignment); block != nullptr) return block;
-  const std::uint64_t pages = (size + kPage - 1) / kPage * kPage;
+  const std::uint64_t pages = RoundToPages(size);
   Block* const fit = large_.FindFit(pages);
   return fit == nullptr ? nullptr : TakeFrom(fit, pages);
 }
@@ -55,7 +55,7 @@ std::vector<Block*> HostSegments::WholeBlocks() const {
 
 Block* HostSegments::FindInside(const void* pointer) const {
   if (Block* const block = Find(pointer); block != nullptr) return block;
-  for (const BlockPool* const pool : {&small_, &large_}) {
+  for (const BlockPool* const pool : {&reserve_, &small_, &large_}) {
     Block* const block = pool->Find(reinterpret_cast<std::uint64_t>(pointer));
     if (block != nullptr && index_.Find(block->address) == block) return block;
   }
@@ -64,16 +64,17 @@ Block* HostSegments::FindInside(const void* pointer) const {
 
 std::uint64_t HostSegments::largest_free() const {
   std::uint64_t largest = 0;
-  for (const BlockPool* const pool : {&small_, &large_}) {
+  for (const BlockPool* const pool : {&reserve_, &small_, &large_}) {
     if (const Block* const block = pool->Largest()) largest = std::max(largest, block->size);
   }
   return largest;
 }
 
 std::string HostSegments::Check() const {
-  std::string wrong = small_.Check();
+  std::string wrong = reserve_.Check();
+  if (wrong.empty()) wrong = small_.Check();
   if (wrong.empty()) wrong = large_.Check();
-  const std::size_t spans = small_.spans().size() + large_.spans().size();
+  const std::size_t spans = reserve_.spans().size() + small_.spans().size() + large_.spans().size();
   if (wrong.empty() && spans != memory_.size()) wrong = "segments that are in no pool, or in two";
   return wrong;
 }

@@ -261,6 +261,10 @@ void ParallelCopy::Crew::Main() {
 
 // --- ParallelCopy ------------------------------------------------------------------------------
 
+ParallelCopyOptions ParallelCopyOptions::From(const AllocatorConfig& config) {
+  return {.threads = static_cast<int>(config.staging_threads)};
+}
+
 ParallelCopy::ParallelCopy(const ParallelCopyOptions& options)
     : crew_(std::make_unique<Crew>(options)) {}
 

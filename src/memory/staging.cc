@@ -356,8 +356,24 @@ Status Staging::Line::CopyToHost(hal::StreamHandle stream, void* destination, De
 
 // --- Staging -----------------------------------------------------------------------------------
 
+StagingOptions StagingOptions::From(const AllocatorConfig& config) {
+  StagingOptions options;
+  options.to_device_threshold = config.staging_threshold.value_or(options.to_device_threshold);
+  options.to_host_threshold = config.staging_threshold.value_or(options.to_host_threshold);
+  options.least_chunk = std::min(options.least_chunk, config.staging_chunk);
+  options.most_chunk = config.staging_chunk;
+  return options;
+}
+
 Staging::Staging(StagingParts parts, const StagingOptions& options)
     : line_(std::make_unique<Line>(std::move(parts), options)) {}
+
+Staging::Staging(std::shared_ptr<HostAllocator> allocator, const AllocatorConfig& config)
+    : Staging({.allocator = std::move(allocator),
+               .copy = config.staging_threads == 0
+                           ? nullptr
+                           : std::make_shared<ParallelCopy>(ParallelCopyOptions::From(config))},
+              StagingOptions::From(config)) {}
 
 Staging::~Staging() = default;
 

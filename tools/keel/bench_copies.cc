@@ -22,7 +22,9 @@ Result<std::vector<Measurement>> Copies(const BenchSetting& setting, bool to_dev
   KEEL_ASSIGN(const hal::Stream stream, hal::Stream::Create(device));
   KEEL_ASSIGN(const hal::PlainMemory memory, hal::PlainMemory::Create(device, size));
   std::vector<std::byte> pageable(size.count(), std::byte{1});
-  memory::Staging staging({.allocator = std::make_shared<memory::HostAllocator>(device)});
+  memory::Staging staging(std::make_shared<memory::HostAllocator>(
+                              device, memory::HostAllocatorOptions::From(setting.config)),
+                          setting.config);
 
   const hal::Location there = hal::Location::On(device->id(), memory.address());
   const hal::Location here = hal::Location::Host(pageable.data());

@@ -32,8 +32,9 @@ Status Pairs(HostAllocator& allocator, Bytes size, std::uint64_t count) {
 Result<std::vector<Measurement>> PinnedPair(const BenchSetting& setting, Bytes size) {
   KEEL_ASSIGN(const hal::Stream stream, hal::Stream::Create(setting.device));
   // One each: what waits for a stream would be looked at by the others.
-  HostAllocator cached(setting.device);
-  HostAllocator streamed(setting.device);
+  const auto options = memory::HostAllocatorOptions::From(setting.config);
+  HostAllocator cached(setting.device, options);
+  HostAllocator streamed(setting.device, options);
   HostAllocator uncached(setting.device, {.cache = false});
   const auto used = [&](std::uint64_t count) -> Status {
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -59,7 +60,7 @@ Result<std::vector<Measurement>> Waste(const BenchSetting& setting, std::size_t 
   constexpr Bytes kLeast = 1_KiB;
   constexpr Bytes kMost = 64_MiB;
   constexpr std::size_t kTurns = 20;
-  HostAllocator allocator(setting.device);
+  HostAllocator allocator(setting.device, memory::HostAllocatorOptions::From(setting.config));
   const SizeTable sizes(kLeast, kMost, most_live);
   FastRandom random(most_live);
   std::vector<void*> live;

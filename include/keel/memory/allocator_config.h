@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,14 +78,16 @@ struct AllocatorConfig {
   // pin ordinary memory by registering it, rather than let the driver allocate it.
   bool pinned_use_host_register = false;
   std::int64_t pinned_num_register_threads = 1;  // threads that touch pages before registering
-  bool pinned_use_background_threads = false;    // a thread looks for completed uses, not callers
-  Bytes pinned_reserve_segment_size{0};  // pinned_reserve_segment_size_mb: taken once at the start
+  bool pinned_use_background_threads = false;    // a thread looks for completed uses
+  Bytes pinned_reserve_segment_size{0};  // pinned_reserve_segment_size_mb: taken at the first use
 
   // --- Host memory, Keel's keys ---
-  Bytes host_limit = kUnlimited;     // host_limit: pinned memory held in all
-  Bytes host_cache{4_GiB};           // host_cache: of that, free and kept for reuse
-  Bytes staging_threshold{64_KiB};   // staging_threshold: pageable copies from here on are staged
-  Bytes staging_chunk{4_MiB};        // staging_chunk: in pieces of this size
+  Bytes host_limit = kUnlimited;  // host_limit: pinned memory held in all
+  Bytes host_cache = kUnlimited;  // host_cache: past this, memory is the driver's again when freed
+  // staging_threshold: pageable copies from here on are staged. Nothing: from where that was
+  // measured to be faster, in either direction (StagingOptions).
+  std::optional<Bytes> staging_threshold;
+  Bytes staging_chunk{4_MiB};        // staging_chunk: in pieces of at most this size
   std::int64_t staging_threads = 0;  // staging_threads: host copy threads; 0: chosen by the machine
   bool prefault = false;             // prefault: touch the pages of new pinned memory at once
 

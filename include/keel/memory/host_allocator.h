@@ -38,6 +38,7 @@
 #include "keel/base/export.h"
 #include "keel/base/result.h"
 #include "keel/hal/device.h"
+#include "keel/memory/allocator_config.h"
 #include "keel/telemetry/memory_stats.h"
 
 namespace keel::memory {
@@ -59,9 +60,25 @@ struct HostAllocatorOptions {
   // A thread keeps this much free for small requests, so that they need not wait for the driver. 0:
   // no thread.
   Bytes background_reserve{};
+  // Taken in one piece with the first request, for requests of all sizes, and kept to the end. One
+  // that cannot be had, or is more than the limit, is logged and left out.
+  Bytes reserve{};
+  // A thread collects memory that was freed as soon as streams have passed, so that it is there
+  // when somebody asks. Else whoever finds no memory looks.
+  bool background_collection = false;
+  // Ordinary memory is registered with the driver, rather than allocated by it. `host` does not
+  // hold for it.
+  bool registered = false;
+  // Pages are written once before memory is handed out, so that the first use need not wait.
+  bool prefault = false;
+  // Threads that do it. With more than 1, before memory is registered too, which is faster.
+  int touch_threads = 1;
   hal::HostOptions host{};
   // Of the memory. Nothing: the device's own; -1: wherever the system takes it from.
   std::optional<int> numa_node{};
+
+  // As the keys for host memory say: host_limit, host_cache, prefault and pinned_*.
+  KEEL_EXPORT static HostAllocatorOptions From(const AllocatorConfig& config);
 };
 
 struct HostAllocatorStats {

@@ -22,6 +22,7 @@
 
 #include "keel/base/bytes.h"
 #include "keel/base/export.h"
+#include "keel/memory/allocator_config.h"
 
 namespace keel::memory {
 
@@ -37,6 +38,9 @@ struct ParallelCopyOptions {
   std::chrono::microseconds linger{50};
   // Writes past the caches, for a destination that the host does not read soon.
   bool streaming_stores = false;
+
+  // As staging_threads says.
+  KEEL_EXPORT static ParallelCopyOptions From(const AllocatorConfig& config);
 };
 
 class KEEL_EXPORT ParallelCopy {

@@ -30,6 +30,7 @@
 #include "keel/base/export.h"
 #include "keel/base/status.h"
 #include "keel/hal/types.h"
+#include "keel/memory/allocator_config.h"
 #include "keel/memory/host_allocator.h"
 #include "keel/memory/parallel_copy.h"
 #include "keel/memory/registration_cache.h"
@@ -46,6 +47,9 @@ struct StagingOptions {
   Bytes most_chunk = 4_MiB;
   // Of one copy, at once.
   int buffers = 3;
+
+  // As staging_threshold and staging_chunk say.
+  KEEL_EXPORT static StagingOptions From(const AllocatorConfig& config);
 };
 
 // What a Staging is made of.
@@ -65,6 +69,8 @@ class KEEL_EXPORT Staging {
   };
 
   explicit Staging(StagingParts parts, const StagingOptions& options = {});
+  // As staging_threshold, staging_chunk and staging_threads say.
+  Staging(std::shared_ptr<HostAllocator> allocator, const AllocatorConfig& config);
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
