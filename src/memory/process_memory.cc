@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 
 #include "base/fork.h"
@@ -11,33 +10,13 @@
 namespace keel::memory {
 namespace {
 
-Bytes OrZero(Bytes limit) { return limit == kUnlimited ? Bytes(0) : limit; }
-
-HostAllocatorOptions HostOptionsOf(const AllocatorConfig& config) {
-  return {.cache = !config.host_cache.empty(),
-          .limit = OrZero(config.host_limit),
-          .cache_limit = OrZero(config.host_cache)};
-}
-
-StagingOptions StagingOptionsOf(const AllocatorConfig& config) {
-  StagingOptions options;
-  // Who says nothing gets what was measured, which differs between the directions.
-  if (config.staging_threshold != AllocatorConfig().staging_threshold) {
-    options.to_device_threshold = options.to_host_threshold = config.staging_threshold;
-  }
-  options.most_chunk = config.staging_chunk;
-  options.least_chunk = std::min(options.least_chunk, options.most_chunk);
-  return options;
-}
-
 bool IsPinned(hal::Device& device, const void* pointer) {
   return device.GetHostAddress(pointer).ok();
 }
 
 std::shared_ptr<ParallelCopy> CopierOf(const AllocatorConfig& config) {
   if (config.staging_threads == 0) return ParallelCopy::Shared();
-  return std::make_shared<ParallelCopy>(
-      ParallelCopyOptions{.threads = static_cast<int>(config.staging_threads)});
+  return std::make_shared<ParallelCopy>(ParallelCopyOptions::From(config));
 }
 
 }  // namespace
@@ -58,8 +37,8 @@ DeviceMemory::DeviceMemory(std::shared_ptr<hal::Device> device,
     : device_(std::move(device)),
       events_(device_),
       allocator_(std::move(allocator)),
-      host_(std::make_shared<HostAllocator>(device_, HostOptionsOf(config))),
-      staging_({.allocator = host_, .copy = CopierOf(config)}, StagingOptionsOf(config)) {}
+      host_(std::make_shared<HostAllocator>(device_, HostAllocatorOptions::From(config))),
+      staging_({.allocator = host_, .copy = CopierOf(config)}, StagingOptions::From(config)) {}
 
 hal::DeviceName DeviceMemory::name() const {
   return {.driver = device_->info().driver, .ordinal = device_->info().ordinal};

@@ -49,9 +49,9 @@ constexpr std::array kMemoryCalls = {
 // The network, its weights and a stream. Weights are allocated as everything else is.
 class Training {
  public:
-  static Result<std::unique_ptr<Training>> Create(std::shared_ptr<hal::Device> device,
+  static Result<std::unique_ptr<Training>> Create(const std::shared_ptr<hal::Device>& device,
                                                   const AllocatorConfig& config) {
-    auto training = std::unique_ptr<Training>(new Training(device));
+    auto training = std::unique_ptr<Training>(new Training(device, config));
     KEEL_ASSIGN(training->module_, hal::Module::LoadStandard(device));
     KEEL_ASSIGN(training->add_, training->module_.Find(hal::kernels::kAdd));
     KEEL_ASSIGN(training->axpy_, training->module_.Find(hal::kernels::kAxpy));
@@ -73,9 +73,12 @@ class Training {
   }
 
  private:
-  explicit Training(std::shared_ptr<hal::Device> device)
+  Training(const std::shared_ptr<hal::Device>& device, const AllocatorConfig& config)
       : device_(device),
-        staging_({.allocator = std::make_shared<memory::HostAllocator>(device), .copy = nullptr}),
+        staging_({.allocator = std::make_shared<memory::HostAllocator>(
+                      device, memory::HostAllocatorOptions::From(config)),
+                  .copy = nullptr},
+                 memory::StagingOptions::From(config)),
         batch_(SizeOf(0).count()) {}
 
   Result<DeviceAddress> Allocate(Bytes size) { return allocator_->Allocate(size, stream_.get()); }

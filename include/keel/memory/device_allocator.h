@@ -94,7 +94,7 @@ struct DeviceAllocatorOptions {
 
 class KEEL_EXPORT DeviceAllocator {
  public:
-  // Takes no memory yet. kUnimplemented names a key of the configuration whose effect is missing.
+  // Takes no memory yet.
   static Result<std::unique_ptr<DeviceAllocator>> Create(std::shared_ptr<hal::Device> device,
                                                          DeviceAllocatorOptions options = {});
   // Gives everything back, live blocks too, after waiting for the streams that it knows.

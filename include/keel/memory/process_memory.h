@@ -50,8 +50,7 @@ namespace keel::memory {
 // What belongs to one device. Each part has its own contract; all are safe from any thread.
 class KEEL_EXPORT DeviceMemory {
  public:
-  // For a device outside of the registry. kUnimplemented names a key of the configuration whose
-  // effect is missing.
+  // For a device outside of the registry.
   static Result<std::shared_ptr<DeviceMemory>> Create(std::shared_ptr<hal::Device> device,
                                                       const AllocatorConfig& config);
   DeviceMemory(const DeviceMemory&) = delete;
