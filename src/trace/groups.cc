@@ -57,7 +57,7 @@ std::string_view GroupKindName(GroupKind kind) {
 }
 
 Grouping::Grouping(const Snapshot& snapshot)
-    : snapshot_(snapshot), frames_(snapshot.stacks.size(), kUnseen) {}
+    : snapshot_(&snapshot), frames_(snapshot.stacks.size(), kUnseen) {}
 
 std::uint32_t Grouping::FrameOf(std::uint32_t stack) {
   if (stack >= frames_.size()) return kNoFrame;
@@ -65,8 +65,8 @@ std::uint32_t Grouping::FrameOf(std::uint32_t stack) {
   if (frame != kUnseen) return frame;
   frame = kNoFrame;
   int best = 0;
-  for (const std::uint32_t candidate : snapshot_.stacks[stack]) {
-    const Frame& each = snapshot_.frames[candidate];
+  for (const std::uint32_t candidate : snapshot_->stacks[stack]) {
+    const Frame& each = snapshot_->frames[candidate];
     const int rank = IsPython(each) ? (IsInstalled(each) ? 2 : 3) : HasName(each) ? 1 : 0;
     if (rank > best) {
       best = rank;
@@ -92,9 +92,9 @@ std::string Grouping::Name(std::uint32_t group) const {
   const Key& key = keys_[group];
   switch (key.kind) {
     case GroupKind::kFrame:
-      return FrameName(snapshot_.frames[key.value]);
+      return FrameName(snapshot_->frames[key.value]);
     case GroupKind::kTag:
-      return snapshot_.tags[key.value];
+      return snapshot_->tags[key.value];
     case GroupKind::kSize:
       return SizeName(key.value);
   }

@@ -29,19 +29,20 @@ std::string CheckNumber(const std::string& text) {
 }
 
 // For the parser, which wants a message or nothing.
-template <class Parse>
-auto CheckedBy(Parse parse) {
-  return [parse](const std::string& text) {
-    const auto parsed = parse(text);
-    return parsed.ok() ? std::string() : std::string(parsed.status().message());
-  };
+template <class T>
+std::string MistakeOf(const Result<T>& parsed) {
+  return parsed.ok() ? std::string() : std::string(parsed.status().message());
 }
+
+std::string DurationMistake(const std::string& text) { return MistakeOf(ParseDuration(text)); }
 
 std::string TitleOf(const Configuration& configuration) {
   return configuration.text.empty() ? "(defaults)" : configuration.text;
 }
 
 }  // namespace
+
+std::string SizeMistake(const std::string& text) { return MistakeOf(ParseBytes(text)); }
 
 void AddHistoryFile(CLI::App& app, std::string& file) {
   app.add_option("FILE", file,
@@ -66,11 +67,11 @@ void AddReplayOptions(CLI::App& app, ReplayChoice& choice) {
   app.add_option("--memory", choice.memory,
                  fmt::format("Of the simulated device, such as 24GiB (default {})", kMemory))
       ->type_name("SIZE")
-      ->check(CLI::Validator(CheckedBy(ParseBytes), "", "size"));
+      ->check(CLI::Validator(SizeMistake, "", "size"));
   app.add_option("--lag", choice.lag,
                  "How long after a free its work is done, such as 5ms or 500us (default 0)")
       ->type_name("TIME")
-      ->check(CLI::Validator(CheckedBy(ParseDuration), "", "time"));
+      ->check(CLI::Validator(DurationMistake, "", "time"));
   app.add_option("--recorded-device", choice.recorded_device,
                  "Which device of the recording (default: the one with most events)")
       ->type_name("N")

@@ -45,7 +45,7 @@ class KEEL_EXPORT Grouping {
   static constexpr std::uint32_t kUnseen = UINT32_MAX - 1;
   std::uint32_t FrameOf(std::uint32_t stack);
 
-  const Snapshot& snapshot_;
+  const Snapshot* snapshot_;
   std::vector<std::uint32_t> frames_;  // by stack, as far as it was looked at
   std::vector<Key> keys_;
   std::map<Key, std::uint32_t> numbers_;
