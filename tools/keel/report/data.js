@@ -97,7 +97,7 @@ function shortNumber(value) {
   return value.toFixed(2).replace(/\.?0+$/, '');
 }
 
-// As the command line writes it.
+// As the command line writes it: cut off, not rounded.
 function formatBytes(bytes) {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
   let unit = 0;
@@ -106,7 +106,7 @@ function formatBytes(bytes) {
     value /= 1024;
     ++unit;
   }
-  return `${shortNumber(value)} ${units[unit]}`;
+  return `${shortNumber(Math.floor(value * 100) / 100)} ${units[unit]}`;
 }
 
 function formatCount(count) {
@@ -118,6 +118,12 @@ function formatDuration(us) {
   if (us < 1e6) return `${shortNumber(us / 1000)} ms`;
   if (us < 120e6) return `${shortNumber(us / 1e6)} s`;
   return `${Math.floor(us / 60e6)} min ${Math.round((us % 60e6) / 1e6)} s`;
+}
+
+// With three digits, for how long something took as a whole.
+function formatSpan(us) {
+  const [value, unit] = us < 1000 ? [us, '\u00b5s'] : us < 1e6 ? [us / 1000, 'ms'] : [us / 1e6, 's'];
+  return value < 1000 ? `${Number(value.toPrecision(3))} ${unit}` : formatDuration(us);
 }
 
 function formatAddress(offset) {
@@ -183,7 +189,7 @@ function fromHex(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 }
 
-// Groups that mattered at the peak have colours of their own; the others are muted.
+// Groups that mattered at the peak have colours of their own; the others are paler.
 const rankOfGroup = new Map(raw.peak_groups.list.map(([group], rank) => [group, rank]));
 
 function groupColour(group) {
@@ -192,8 +198,8 @@ function groupColour(group) {
   const rank = rankOfGroup.get(group);
   if (rank !== undefined && rank < palette.length) return fromHex(palette[rank]);
   const h = hash(group);
-  const hue = 200 + (h % 60);
-  return fromHsl(hue, 0.18, (dark ? 0.36 : 0.66) + ((h >>> 8) % 100) / 700);
+  const light = ((h >>> 9) % 100) / 1000;
+  return dark ? fromHsl(h % 360, 0.3, 0.36 + light) : fromHsl(h % 360, 0.42, 0.72 + light);
 }
 
 function sizeColour(size) {

@@ -22,7 +22,7 @@ function addFigures() {
   }
   const parts = [raw.file, `device ${recorded.device}`];
   if (hasHistory) {
-    parts.push(`${formatCount(recorded.events)} events`, formatDuration(recorded.duration_us),
+    parts.push(`${formatCount(recorded.events)} events`, formatSpan(recorded.duration_us),
       `${recorded.streams} stream${recorded.streams === 1 ? '' : 's'}`);
   }
   if (recorded.configuration) parts.push(recorded.configuration);
