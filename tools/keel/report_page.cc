@@ -21,6 +21,8 @@ using Json = nlohmann::ordered_json;
 using trace::Allocation;
 using trace::kNever;
 
+// Enough for every step of a long job.
+constexpr std::size_t kMaxPhases = 5000;
 // More groups than anybody reads; the rest is told as a sum.
 constexpr std::size_t kMaxPeakGroups = 1000;
 
@@ -300,7 +302,8 @@ class PageData {
   }
 
   // Phases that the program named: [name, from, to] in microseconds after the recording began. One
-  // that does not end ends with the recording, one that does not begin is left out.
+  // that does not end ends with the recording, one that does not begin is left out; so are those
+  // beyond the first kMaxPhases.
   Json Phases() const {
     const trace::TimelinePoint& first = model_.timeline.points.front();
     const trace::TimelinePoint& last = model_.timeline.points.back();
@@ -309,10 +312,10 @@ class PageData {
     for (const trace::Annotation& annotation : model_.snapshot->annotations) {
       if (annotation.device != model_.recorded.device) continue;
       const std::uint64_t time = Since(std::clamp(annotation.time_us, first.time_us, last.time_us));
-      if (annotation.starts) {
+      if (annotation.starts && list.size() < kMaxPhases) {
         open[annotation.name].push_back(list.size());
         list.push_back({annotation.name, time, Since(last.time_us)});
-      } else if (auto& indices = open[annotation.name]; !indices.empty()) {
+      } else if (auto& indices = open[annotation.name]; !annotation.starts && !indices.empty()) {
         list[indices.back()][2] = time;
         indices.pop_back();
       }

@@ -114,10 +114,17 @@ function formatCount(count) {
 }
 
 function formatDuration(us) {
+  if (us === 0) return '0';
   if (us < 1000) return `${shortNumber(us)} \u00b5s`;
   if (us < 1e6) return `${shortNumber(us / 1000)} ms`;
   if (us < 120e6) return `${shortNumber(us / 1e6)} s`;
   return `${Math.floor(us / 60e6)} min ${Math.round((us % 60e6) / 1e6)} s`;
+}
+
+// To the microsecond, for when something happened.
+function formatMoment(us) {
+  if (us < 1000) return formatDuration(us);
+  return us < 1e6 ? `${(us / 1000).toFixed(3)} ms` : `${(us / 1e6).toFixed(6)} s`;
 }
 
 // With three digits, for how long something took as a whole.

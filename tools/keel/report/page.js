@@ -47,6 +47,9 @@ function addLegend() {
   if (knowsReserved) line('recorded', 'Reserved, as recorded', '--recorded', false);
   replays.forEach((row, index) =>
     line(index, `Reserved by ${row.name}`, index === 0 ? '--keel' : '--accent', index > 0));
+  timeline.phaseNames.slice(0, 4).forEach((name, number) =>
+    list.append(element('li', {}, element('span', { class: 'swatch', style: { background: css(streamColour(number)),
+      height: '6px', borderRadius: '2px' } }), name.slice(0, 60))));
   if (raw.small.blocks > 0) {
     list.append(element('li', {}, element('span', { class: 'swatch hatch' }),
       `${formatCount(raw.small.blocks)} of ${formatCount(raw.small.blocks + blocks.count)} blocks are below ` +
@@ -67,7 +70,7 @@ function showDetails() {
   const facts = element('dl');
   const fact = (name, value, mono) =>
     facts.append(element('div', {}, element('dt', {}, name), element('dd', mono ? { class: 'mono' } : {}, value)));
-  const at = (tick) => `${formatDuration(ticks.time[tick])}, event ${formatCount(ticks.event[tick])}`;
+  const at = (tick) => `${formatMoment(ticks.time[tick])}, event ${formatCount(ticks.event[tick])}`;
   const end = blocks.end[block];
   const given = blocks.givenBack[block];
   const group = blocks.group[block];
@@ -79,7 +82,7 @@ function showDetails() {
   fact('Stream', raw.streams[blocks.stream[block]], true);
   fact('Allocated', blocks.start[block] === 0 ? 'before the recording' : at(blocks.start[block]));
   fact('Freed', end >= tickCount ? 'not in the recording' : at(end));
-  if (given > 0 && (end >= tickCount || given - 1 < ticks.time[end])) fact('Given back', formatDuration(given - 1));
+  if (given > 0 && (end >= tickCount || given - 1 < ticks.time[end])) fact('Given back', formatMoment(given - 1));
   fact('Lived', timeline.lifetime(block));
   if (blocks.tag[block] > 0) fact('Tag', raw.tags[blocks.tag[block]]);
   box.replaceChildren(facts);

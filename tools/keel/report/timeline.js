@@ -7,7 +7,8 @@ const timeline = (() => {
   const overlay = byId('overlay');
   const overview = byId('overview');
   const tip = byId('tip');
-  const margin = { left: 66, right: 10, top: 22, bottom: 26 };
+  const lane = raw.phases.length > 0 ? 9 : 0;  // for the phases, under the blocks
+  const margin = { left: 66, right: 10, top: 22, bottom: 26 + lane };
 
   const highest = Math.max(raw.recorded.peak_requested, raw.recorded.peak_reserved,
     ...replays.map((row) => row.peak_reserved), 1);
@@ -41,13 +42,13 @@ const timeline = (() => {
   const fromY = (y) =>
     state.view.y0 + (1 - (y - margin.top) / plotHeight()) * (state.view.y1 - state.view.y0);
 
-  // The last tick that is not after a value of the axis.
-  function tickAt(value) {
+  // The last tick that is not after a value.
+  function lastNotAfter(axis, value) {
     let low = 0;
     let high = tickCount - 1;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (state.axis[middle] <= value) low = middle;
+      if (axis[middle] <= value) low = middle;
       else high = middle - 1;
     }
     return low;
@@ -116,7 +117,7 @@ const timeline = (() => {
 
   function drawAxes(context) {
     const { view } = state;
-    const bottom = margin.top + plotHeight();
+    const bottom = margin.top + plotHeight() + lane;
     context.font = '12px system-ui, sans-serif';
     context.fillStyle = themeColour('--quiet');
     context.strokeStyle = themeColour('--line');
@@ -199,6 +200,12 @@ const timeline = (() => {
     context.restore();
   }
 
+  // What the program named, by ticks, so that they have a place on either axis.
+  const phaseNames = [...new Set(raw.phases.map(([name]) => name))];
+  const phases = raw.phases.map(([name, from, to]) => ({
+    name, number: phaseNames.indexOf(name), from: lastNotAfter(ticks.time, from), to: lastNotAfter(ticks.time, to),
+  }));
+
   const reservedChanges = [];
   for (let i = 0; i < tickCount; ++i) {
     if (i === 0 || ticks.reserved[i] !== ticks.reserved[i - 1]) reservedChanges.push(i);
@@ -238,20 +245,13 @@ const timeline = (() => {
 
   function drawMarks(context) {
     const ink = themeColour('--ink');
-    context.font = '12px system-ui, sans-serif';
-    raw.phases.slice(0, 200).forEach(([name, from, to], i) => {
-      if (state.axisName !== 'time') return;
-      const left = Math.max(toX(from), margin.left);
-      const right = Math.min(toX(to), margin.left + plotWidth());
-      if (right <= left) return;
-      context.fillStyle = css(streamColour(i), 0.75);
-      context.fillRect(left, margin.top + plotHeight() - 3, right - left, 3);
-      if (right - left > 60) {
-        context.textAlign = 'left';
-        context.textBaseline = 'bottom';
-        context.fillText(name.slice(0, 40), left + 3, margin.top + plotHeight() - 5, right - left - 6);
-      }
-    });
+    for (const phase of phases) {
+      const left = Math.max(toX(state.axis[phase.from]), margin.left);
+      const right = Math.min(toX(state.axis[phase.to]), margin.left + plotWidth());
+      if (right < left) continue;
+      context.fillStyle = css(streamColour(phase.number));
+      context.fillRect(left, margin.top + plotHeight() + 2, Math.max(right - left, 2), lane - 3);
+    }
     for (const tick of raw.out_of_memory) verticalLine(context, tick, themeColour('--recorded'), []);
     const peak = verticalLine(context, raw.peak, ink, [3, 3]);
     if (peak !== null) {
@@ -470,7 +470,12 @@ const timeline = (() => {
 
   function hover(x, y) {
     const block = blockAt(x, y);
-    if (block === kNothing) {
+    const under = y > margin.top + plotHeight() && y < margin.top + plotHeight() + lane
+      ? phases.findLast((each) => x >= toX(state.axis[each.from]) - 3 && x <= toX(state.axis[each.to]) + 3) : undefined;
+    if (under !== undefined) {
+      showTip(tip, stage, x, y, under.name,
+        `for ${formatDuration(ticks.time[under.to] - ticks.time[under.from])}, at ${formatDuration(ticks.time[under.from])}`);
+    } else if (block === kNothing) {
       tip.hidden = true;
     } else {
       const tick = raster.tickOfColumn[Math.floor((x - margin.left) * frame.ratio)];
@@ -634,6 +639,7 @@ const timeline = (() => {
 
   return {
     state,
+    phaseNames,
     shownLines,
     select,
     setCursor,
@@ -647,8 +653,8 @@ const timeline = (() => {
     showPeak: keys.p,
     // Keeps what is shown, as far as the other axis has it.
     setAxis(name) {
-      const from = tickAt(state.view.x0);
-      const to = Math.min(tickAt(state.view.x1) + 1, tickCount - 1);
+      const from = lastNotAfter(state.axis, state.view.x0);
+      const to = Math.min(lastNotAfter(state.axis, state.view.x1) + 1, tickCount - 1);
       const whole = state.view.x1 - state.view.x0 >= lastOf(state.axis) * 0.999;
       state.axisName = name;
       state.axis = ticks[name];
