@@ -36,7 +36,7 @@ std::string FrameName(const Frame& frame) {
 }
 
 std::string SizeName(std::uint64_t size) {
-  const std::string name = ToString(Bytes(size));
+  std::string name = ToString(Bytes(size));
   const auto parsed = ParseBytes(name);
   if (parsed.ok() && parsed->count() == size) return name;
   return fmt::format("{} ({} bytes)", name, size);

@@ -199,8 +199,9 @@ std::vector<Segment> SegmentsAt(const Snapshot& snapshot, const Timeline& timeli
   for (const Allocation& allocation : timeline.allocations) {
     if (allocation.live_at(moment)) live.push_back(&allocation);
   }
-  std::stable_sort(live.begin(), live.end(), [](const Allocation* a, const Allocation* b) {
-    return a->address < b->address;
+  // Of two at one address, which no sound recording has, the one that came first.
+  std::sort(live.begin(), live.end(), [](const Allocation* a, const Allocation* b) {
+    return std::tie(a->address, a->start) < std::tie(b->address, b->start);
   });
   auto next = live.begin();
   for (Segment& segment : segments) {
