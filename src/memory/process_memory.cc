@@ -14,11 +14,6 @@ bool IsPinned(hal::Device& device, const void* pointer) {
   return device.GetHostAddress(pointer).ok();
 }
 
-std::shared_ptr<ParallelCopy> CopierOf(const AllocatorConfig& config) {
-  if (config.staging_threads == 0) return ParallelCopy::Shared();
-  return std::make_shared<ParallelCopy>(ParallelCopyOptions::From(config));
-}
-
 }  // namespace
 
 // --- One device -------------------------------------------------------------------------------
@@ -38,7 +33,7 @@ DeviceMemory::DeviceMemory(std::shared_ptr<hal::Device> device,
       events_(device_),
       allocator_(std::move(allocator)),
       host_(std::make_shared<HostAllocator>(device_, HostAllocatorOptions::From(config))),
-      staging_({.allocator = host_, .copy = CopierOf(config)}, StagingOptions::From(config)) {}
+      staging_(host_, config) {}
 
 hal::DeviceName DeviceMemory::name() const {
   return {.driver = device_->info().driver, .ordinal = device_->info().ordinal};

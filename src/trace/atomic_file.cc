@@ -1,4 +1,4 @@
-#include "trace/atomic_file.h"
+#include "keel/trace/atomic_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "trace/atomic_file.h"
+#include "keel/trace/atomic_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -49,10 +49,18 @@ Result<ReplayResult> Replay(const Snapshot& snapshot, int recorded_device,
                           }}));
   std::unordered_map<std::uint64_t, Live> live;
   std::uint64_t requested = 0;
+  const std::uint64_t sample_every =
+      options.samples == 0 ? 0 : (events.size() - 1) / options.samples + 1;
+  const auto take_sample = [&](std::uint64_t done) {
+    const telemetry::MemoryStats stats = allocator->Stats();
+    result.samples.push_back({done, static_cast<std::uint64_t>(stats.allocated_bytes.all.current),
+                              static_cast<std::uint64_t>(stats.reserved_bytes.all.current)});
+  };
   const auto began = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < events.size(); ++i) {
     const Event& event = events[i];
     model->SetTime(event.time_us - events.front().time_us);
+    if (sample_every != 0 && i != 0 && i % sample_every == 0) take_sample(i);
     if (options.progress && i % kProgressEvery == 0) options.progress(i);
     if (event.action == Action::kAlloc) {
       auto stream = streams.find(event.stream);
@@ -79,6 +87,7 @@ Result<ReplayResult> Replay(const Snapshot& snapshot, int recorded_device,
       live.erase(found);
     }
   }
+  if (sample_every != 0) take_sample(events.size());
   const auto took = std::chrono::steady_clock::now() - began;
   result.recorded_us = events.back().time_us - events.front().time_us;
   result.ns_per_operation = result.operations == 0

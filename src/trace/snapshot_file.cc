@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "trace/atomic_file.h"
+#include "keel/trace/atomic_file.h"
 #include "trace/compressed_file.h"
 #include "trace/json.h"
 #include "trace/pickle.h"

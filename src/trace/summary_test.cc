@@ -6,15 +6,11 @@
 #include <vector>
 
 #include "keel/trace/snapshot_file.h"
+#include "trace/events_test.h"
 #include "trace/files_test.h"
 
 namespace keel::trace {
 namespace {
-
-Event At(Action action, std::uint64_t address, std::uint64_t size, std::int64_t time_us = 0,
-         std::uint64_t stream = 0) {
-  return {.address = address, .size = size, .stream = stream, .time_us = time_us, .action = action};
-}
 
 DeviceSummary SummaryOf(const Snapshot& snapshot) {
   const std::vector<DeviceSummary> summaries = Summarize(snapshot);

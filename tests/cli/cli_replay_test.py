@@ -2,43 +2,17 @@
 """Tests of `keel replay`. See command_line.py. KEEL_TEST_DATA is the folder of recordings."""
 
 import json
-import os
-import pickle
 import tempfile
 import unittest
 
-from command_line import ESCAPE, CliTest, keel, keel_on_terminal
+from command_line import ESCAPE, keel, keel_on_terminal
+from recordings import MIB, RESNET, RecordingTest, event, history
 
-RESNET = os.path.join(os.environ["KEEL_TEST_DATA"], "resnet_train.pickle.xz")
 KEYS = ["conf", "lag_us", "peak_requested", "peak_allocated", "peak_reserved", "ratio", "ooms",
         "driver_calls", "driver_us", "recorded_us", "operations", "ns_per_operation"]
-MIB = 1 << 20
 
 
-def event(action, address, size, time_us, stream=0):
-    return {"action": action, "addr": address, "size": size, "stream": stream, "time_us": time_us,
-            "frames": []}
-
-
-def history(*sizes):
-    """Allocates these, then frees them, a millisecond each."""
-    blocks = [(0x1000000 * (i + 1), size) for i, size in enumerate(sizes)]
-    actions = [("alloc", block) for block in blocks]
-    for block in blocks:
-        actions += [("free_requested", block), ("free_completed", block)]
-    return [event(action, *block, 1000 * i) for i, (action, block) in enumerate(actions)]
-
-
-class ReplayTest(CliTest):
-    def recording(self, *devices, segments=()):
-        """A file with these events per device."""
-        with tempfile.NamedTemporaryFile(suffix=".pickle", delete=False) as file:
-            pickle.dump({"segments": list(segments), "device_traces": list(devices)}, file)
-        self.addCleanup(os.unlink, file.name)
-        return file.name
-
-
-class ResnetTest(ReplayTest):
+class ResnetTest(RecordingTest):
     def test_waste_and_cost(self):
         for lag, lag_us in (("0", 0), ("5ms", 5000)):
             with self.subTest(lag=lag):
@@ -104,7 +78,7 @@ class ResnetTest(ReplayTest):
         self.assertIn("[2/2] (defaults)", output)
 
 
-class RecordedDeviceTest(ReplayTest):
+class RecordedDeviceTest(RecordingTest):
     def test_the_one_with_most_events(self):
         file = self.recording(history(MIB), history(3 * MIB, 5 * MIB))
         (row,) = self.json_of("replay", file, "--json")
@@ -130,7 +104,7 @@ class RecordedDeviceTest(ReplayTest):
         self.assertIn("2 MiB were there before", text)
 
 
-class MistakeTest(ReplayTest):
+class MistakeTest(RecordingTest):
     def test_files(self):
         self.assert_fails(keel("replay"), 2, "FILE", "keel replay --help")
         self.assert_fails(keel("replay", "/no/such/file"), 2, "'/no/such/file'")

@@ -75,10 +75,9 @@ class Training {
  private:
   Training(const std::shared_ptr<hal::Device>& device, const AllocatorConfig& config)
       : device_(device),
-        staging_({.allocator = std::make_shared<memory::HostAllocator>(
-                      device, memory::HostAllocatorOptions::From(config)),
-                  .copy = nullptr},
-                 memory::StagingOptions::From(config)),
+        staging_(std::make_shared<memory::HostAllocator>(
+                     device, memory::HostAllocatorOptions::From(config)),
+                 config),
         batch_(SizeOf(0).count()) {}
 
   Result<DeviceAddress> Allocate(Bytes size) { return allocator_->Allocate(size, stream_.get()); }

@@ -30,6 +30,7 @@ ExitCode ReportError(std::string_view command, const Status& status);
 Command AddInfo(CLI::App& parent);
 Command AddDemo(CLI::App& parent);
 Command AddReplay(CLI::App& parent);
+Command AddReport(CLI::App& parent);
 Command AddBench(CLI::App& parent);
 
 }  // namespace keel::cli

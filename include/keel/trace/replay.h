@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "keel/base/bytes.h"
 #include "keel/base/export.h"
@@ -28,6 +29,16 @@ struct ReplayOptions {
   std::chrono::microseconds lag{0};
   // Called now and then with the number of events that are through.
   std::function<void(std::uint64_t done)> progress;
+  // How many times to look at what the allocator holds, evenly over the events; each costs a walk
+  // over its blocks.
+  std::uint64_t samples = 0;
+};
+
+// What the allocator held after so many events.
+struct ReplaySample {
+  std::uint64_t events = 0;
+  std::uint64_t allocated = 0;
+  std::uint64_t reserved = 0;
 };
 
 struct ReplayResult {
@@ -41,6 +52,7 @@ struct ReplayResult {
   std::int64_t recorded_us = 0;  // from the first event to the last
   std::uint64_t operations = 0;  // allocations and frees
   double ns_per_operation = 0;   // on this machine
+  std::vector<ReplaySample> samples;  // in order; the last is after all events
 
   double ratio() const {
     return peak_requested == 0

@@ -11,12 +11,13 @@
 #include <string>
 #include <string_view>
 
+#include "keel/base/export.h"
 #include "keel/base/result.h"
 #include "keel/base/unique_fd.h"
 
 namespace keel::trace {
 
-class AtomicFile {
+class KEEL_EXPORT AtomicFile {
  public:
   // Errors name the path: a folder that is not there or may not be written, something that is no
   // file.
