@@ -1,8 +1,8 @@
 """Devices: which there are, which is the current one, and how they reach each other.
 
-A device is named by ``"driver:number"`` (``"sim:0"``), by a number (of the default driver's devices),
-or by None, which is the current one. Nothing here opens a device unless it says so; what opens one
-shares it with everybody in the process.
+A device is named by ``"driver:number"`` (``"sim:0"``), by a number (of the default driver's
+devices), or by None, which is the current one. Nothing here opens a device unless it says so; what
+opens one shares it with everybody in the process.
 """
 
 from __future__ import annotations
@@ -103,12 +103,9 @@ def use(device: DeviceLike) -> Iterator[str]:
 
 
 def properties(device: DeviceLike = None) -> DeviceProperties:
-    full = name_of(device)
-    driver, _, ordinal = full.rpartition(":")
-    found = next(
-        info for info in _keel.enumerate_devices(driver) if info["ordinal"] == int(ordinal)
-    )
-    return DeviceProperties(**found)
+    driver, _, ordinal = name_of(device).rpartition(":")
+    infos = _keel.enumerate_devices(driver)
+    return DeviceProperties(**next(info for info in infos if info["ordinal"] == int(ordinal)))
 
 
 def name(device: DeviceLike = None) -> str:
@@ -158,7 +155,7 @@ def enable_peer_access(device: DeviceLike, peer: DeviceLike) -> None:
 
 
 def peer_snapshot(devices: Iterable[DeviceLike] | None = None) -> dict[str, dict[str, bool]]:
-    """Who reaches whose memory, ``{device: {peer: reaches}}``, of these devices or of all in use."""
+    """Who reaches whose memory, ``{device: {peer: reaches}}``: of these, or of all in use."""
     chosen = (
         _keel.devices_in_use() if devices is None else [open_device(device) for device in devices]
     )

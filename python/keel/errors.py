@@ -1,9 +1,9 @@
 """The exceptions of Keel.
 
 Every failure that Keel's library reports is an :class:`Error`; those that have a counterpart among
-Python's own exceptions are of that kind too, so that ``except MemoryError`` and ``except ValueError``
-do what they say. Mistakes that are seen before the library is asked (an argument of the wrong type, a
-closed array) are plain :class:`TypeError` and :class:`ValueError`.
+Python's own exceptions are of that kind too, so that ``except MemoryError`` and ``except
+ValueError`` do what they say. Mistakes that are seen before the library is asked (an argument of
+the wrong type, a closed array) are plain :class:`TypeError` and :class:`ValueError`.
 """
 
 from __future__ import annotations

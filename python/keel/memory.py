@@ -1,8 +1,8 @@
 """Device memory: how much is in use, where it went, and how to get it back.
 
-Names and meanings are those of ``torch.cuda``'s functions. The numbers are those of the allocators that
-the whole process shares: arrays of this package, C and C++ code and plugins alike. Asking for numbers
-opens no device: one that nobody uses has zeros.
+Names and meanings are those of ``torch.cuda``'s functions. The numbers are those of the allocators
+that the whole process shares: arrays of this package, C and C++ code and plugins alike. Asking for
+numbers opens no device: one that nobody uses has zeros.
 
 ``device`` is None (the current one), a number, or a name such as ``"sim:0"``.
 """
@@ -154,8 +154,10 @@ def caching_allocator_alloc(
 
 
 def caching_allocator_delete(mem_ptr: int, device: DeviceLike = None) -> None:
-    """Free what :func:`caching_allocator_alloc` returned. InvalidArgumentError, a ValueError: there is
-    nothing, or it was freed before."""
+    """Free what :func:`caching_allocator_alloc` returned.
+
+    InvalidArgumentError, a ValueError: there is nothing, or it was freed before.
+    """
     _keel.free_raw(open_device(device), mem_ptr)
 
 
@@ -188,8 +190,8 @@ def _chosen(device: DeviceLike) -> list[_keel.Device]:
 
 
 def snapshot(device: DeviceLike = None) -> dict[str, Any]:
-    """Segments, blocks and the history, as PyTorch's ``_snapshot()`` has them. None: of every device
-    that the process uses."""
+    """Segments, blocks and the history, as PyTorch's ``_snapshot()`` has them. None: of every
+    device that the process uses."""
     contents: dict[str, Any] = pickle.loads(_keel.snapshot_bytes(_chosen(device), False))
     return contents
 
@@ -205,8 +207,8 @@ def dump_snapshot(
 ) -> None:
     """Write :func:`snapshot` into a file, which PyTorch's viewer and ``keel replay`` read.
 
-    ``.json`` is JSON; ``.pickle`` and ``.pkl`` are a pickle. The file is replaced in one step: others
-    see the old one or the new one.
+    ``.json`` is JSON; ``.pickle`` and ``.pkl`` are a pickle. The file is replaced in one step:
+    others see the old one or the new one.
     """
     path = os.fspath(filename)
     ending = os.path.splitext(path)[1].lower()
@@ -228,8 +230,8 @@ def record_memory_history(
 ) -> None:
     """Keep the newest ``max_entries`` things that happen to memory, on all devices, for snapshots.
 
-    ``enabled=None`` stops; what was kept stays. ``context="all"`` keeps the stack of native code for
-    each. Python's own stacks are not kept: :func:`tag` says what memory is for.
+    ``enabled=None`` stops; what was kept stays. ``context="all"`` keeps the stack of native code
+    for each. Python's own stacks are not kept: :func:`tag` says what memory is for.
     """
     if enabled not in ("all", None):
         raise ValueError(f'enabled must be "all" or None, not {enabled!r}')

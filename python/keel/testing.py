@@ -1,4 +1,4 @@
-"""What a test can do to a simulated device, so that a program's own ways of failing can be tested."""
+"""What a test can do to a simulated device, so that how a program fails can be tested."""
 
 from __future__ import annotations
 
