@@ -129,6 +129,9 @@ Result<std::string> ReadWholeFile(const std::string& path, Bytes limit) {
     const int error = errno;
     bytes.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
     if (count < 0 && error == EINTR) continue;
+    if (count < 0 && error == EISDIR) {
+      return InvalidArgument(fmt::format("'{}' is a directory; name a file in it", path));
+    }
     if (count < 0) return SystemError(fmt::format("reading '{}'", path), error);
     if (count == 0) return bytes;
     if (bytes.size() > limit.count()) {
