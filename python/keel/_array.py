@@ -17,6 +17,7 @@ from keel.memory import current_tag
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    from typing_extensions import CapsuleType
 
 ShapeLike: TypeAlias = "int | Iterable[int]"
 
@@ -152,7 +153,7 @@ class Array:
             )
         self._storage.copy_to_host(destination)
 
-    def _copy_to_numpy(self, destination: Any) -> None:  # noqa: ANN401 # NumPy's, or alike
+    def _copy_to_numpy(self, destination: Any) -> None:
         self._check(dtype_of(destination.dtype), destination.shape, "copy to")
         if not destination.flags.writeable:
             raise ValueError("this NumPy array cannot be written to")
@@ -206,7 +207,7 @@ class Array:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> object:
+    ) -> CapsuleType:
         """A capsule for ``from_dlpack`` of other libraries.
 
         They share the memory where the device is one that they know. Where it is not, as with the
@@ -334,7 +335,7 @@ def from_numpy(
 
 
 def from_dlpack(
-    source: Any,  # noqa: ANN401 # whatever has __dlpack__
+    source: Any,
     *,
     device: DeviceLike = None,
     copy: bool | None = None,
@@ -410,7 +411,7 @@ def _bytes_of(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return array.reshape(-1).view(np.uint8)
 
 
-def _numpy_dtype(dtype: DType) -> Any:  # noqa: ANN401 # of ml_dtypes, which has no types
+def _numpy_dtype(dtype: DType) -> Any:
     if dtype.typestr:
         return dtype.typestr
     try:

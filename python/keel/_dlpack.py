@@ -82,7 +82,7 @@ def describe(tensor: _keel.DlpackTensor) -> tuple[DType, tuple[int, ...]]:
     return dtype, shape
 
 
-def _capsule(source: Any, **arguments: object) -> object:  # noqa: ANN401 # whatever has __dlpack__
+def _capsule(source: Any, **arguments: object) -> object:
     try:
         return source.__dlpack__(max_version=(1, 0), **arguments)
     except TypeError:
@@ -90,12 +90,12 @@ def _capsule(source: Any, **arguments: object) -> object:  # noqa: ANN401 # what
         return source.__dlpack__(**arguments)
 
 
-def take_host(source: Any) -> _keel.DlpackTensor:  # noqa: ANN401
+def take_host(source: Any) -> _keel.DlpackTensor:
     return _keel.take_dlpack(_capsule(source))
 
 
 def adopt(
-    source: Any,  # noqa: ANN401
+    source: Any,
     make: Callable[[_keel.Storage, tuple[int, ...], DType], Array],
 ) -> Array | None:
     """An array over the source's memory; None if that is host memory."""

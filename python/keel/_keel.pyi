@@ -2,6 +2,8 @@
 
 from typing import Any, Final, final
 
+from typing_extensions import CapsuleType
+
 VERSION: Final[str]
 MAX_HISTORY: Final[int]
 
@@ -119,4 +121,4 @@ def dlpack_capsule(
     device_type: int,
     device_id: int,
     versioned: bool,
-) -> object: ...
+) -> CapsuleType: ...
