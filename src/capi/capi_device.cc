@@ -44,7 +44,7 @@ extern "C" {
 
 keel_status keel_for_each_device(keel_device_visitor visit, void* data) {
   return capi::Guard(__func__, [&]() -> Status {
-    if (visit == nullptr) return keel::InvalidArgument("visit is NULL");
+    KEEL_TRY(capi::NotNull(visit, "visit"));
     for (keel::hal::Driver* const driver : keel::hal::Registry::Global().drivers()) {
       const auto devices = driver->Enumerate();
       // A driver that cannot be used has no devices; one that is configured wrongly says so.

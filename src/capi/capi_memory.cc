@@ -189,7 +189,7 @@ keel_status keel_enqueue_fill(keel_device device, keel_stream stream, uint64_t a
 
 keel_status keel_host_malloc(keel_device device, uint64_t size, void** pointer) {
   return capi::Guard(__func__, [&]() -> Status {
-    KEEL_TRY(capi::NotNull(static_cast<void*>(pointer), "pointer"));
+    KEEL_TRY(capi::NotNull(pointer, "pointer"));
     KEEL_ASSIGN(const auto memory, capi::Find(device));
     KEEL_ASSIGN(*pointer, memory->host().Allocate(Bytes(size)));
     return OkStatus();

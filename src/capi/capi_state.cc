@@ -119,14 +119,14 @@ keel_status keel_get_stats(keel_device device, keel_memory_stats* stats) {
 
 keel_status keel_for_each_stat(keel_device device, keel_stat_visitor visit, void* data) {
   return capi::OnMemory(__func__, device, [&](DeviceMemory& memory) -> Status {
-    if (visit == nullptr) return keel::InvalidArgument("visit is NULL");
+    KEEL_TRY(capi::NotNull(visit, "visit"));
     return capi::Visit(memory.allocator().Stats().Flatten(), visit, data);
   });
 }
 
 keel_status keel_host_for_each_stat(keel_device device, keel_stat_visitor visit, void* data) {
   return capi::OnMemory(__func__, device, [&](DeviceMemory& memory) -> Status {
-    if (visit == nullptr) return keel::InvalidArgument("visit is NULL");
+    KEEL_TRY(capi::NotNull(visit, "visit"));
     return capi::Visit(memory.host().stats().memory.Flatten(), visit, data);
   });
 }

@@ -100,6 +100,7 @@ TEST_F(CapiTest, NoExceptionGetsOut) {
 // Threads open, use, close and misuse each other's handles.
 TEST_F(CapiTest, AnyThreadAtAnyTime) {
   std::vector<std::thread> threads;
+  threads.reserve(4);
   std::atomic<std::uintptr_t> somebodys{0};
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {

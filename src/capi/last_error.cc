@@ -56,11 +56,6 @@ keel_status Report(const Status& status) noexcept {
   return static_cast<keel_status>(status.code());
 }
 
-Status NotNull(const void* pointer, const char* name) {
-  if (pointer != nullptr) return OkStatus();
-  return InvalidArgument(std::string(name) + " is NULL");
-}
-
 }  // namespace keel::capi
 
 using keel::capi::errors;

@@ -27,7 +27,11 @@ keel_status Guard(const char* function, Body body) noexcept {
   }
 }
 
-// kInvalidArgument names what is null.
-Status NotNull(const void* pointer, const char* name);
+// kInvalidArgument names what is null: an object or a function.
+template <class T>
+Status NotNull(T* pointer, const char* name) {
+  if (pointer != nullptr) return OkStatus();
+  return InvalidArgument(std::string(name) + " is NULL");
+}
 
 }  // namespace keel::capi

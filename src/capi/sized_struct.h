@@ -53,9 +53,7 @@ Status Read(const Struct* from, const char* name, Struct& to) {
 // Text in a fixed place, cut if need be, with a zero at its end.
 template <std::size_t size>
 void Put(std::string_view text, char (&to)[size]) {
-  const std::size_t count = std::min(text.size(), size - 1);
-  std::memcpy(to, text.data(), count);
-  to[count] = '\0';
+  to[text.copy(to, size - 1)] = '\0';
 }
 
 }  // namespace keel::capi

@@ -17,8 +17,9 @@ Result<DeviceName> DeviceName::Parse(std::string_view text) {
     good = !name.driver.empty();
     number.remove_prefix(colon + 1);
   }
-  const char* const end = number.data() + number.size();
-  const auto [rest, error] = std::from_chars(number.data(), end, name.ordinal);
+  const char* const begin = number.data();
+  const char* const end = begin + number.size();
+  const auto [rest, error] = std::from_chars(begin, end, name.ordinal);
   if (!good || error != std::errc() || rest != end || name.ordinal < 0) {
     return InvalidArgument("a device is a whole number from 0, alone or as in 'sim:0', not " +
                            Quote(text));

@@ -415,6 +415,45 @@ TEST_F(DeviceAllocatorFixture, APeerThatCannotHaveAccessIsLeftOut) {
   EXPECT_EQ(Need(inner_->GetAccess(address, peer_->id())), hal::Access::kNone);
 }
 
+// A11: one that comes later gets what there is already, all of it or, on an error, none.
+TEST_F(DeviceAllocatorFixture, APeerThatComesLaterReachesWhatIsThere) {
+  const auto allocator = Make({});
+  const DeviceAddress small = Need(allocator->Allocate(4_KiB, s1()));
+  const DeviceAddress large = Need(allocator->Allocate(40_MiB, s1()));
+  const auto access = [&](DeviceAddress address) {
+    return Need(inner_->GetAccess(address, peer_->id()));
+  };
+  device_->FailNth(Primitive::kSetAccess, 2, Internal("for a test"));
+  EXPECT_EQ(allocator->AddPeer(peer_).code(), StatusCode::kInternal);
+  device_->ClearRules();
+  EXPECT_EQ(access(small), hal::Access::kNone);
+  EXPECT_EQ(access(large), hal::Access::kNone);
+  EXPECT_EQ(access(Need(allocator->Allocate(64_MiB, s1()))), hal::Access::kNone);
+
+  for (int twice = 0; twice < 2; ++twice) ASSERT_TRUE(IsOk(allocator->AddPeer(peer_)));
+  EXPECT_EQ(access(small), hal::Access::kReadWrite);
+  EXPECT_EQ(access(large), hal::Access::kReadWrite);
+  EXPECT_EQ(access(Need(allocator->Allocate(80_MiB, s1()))), hal::Access::kReadWrite);
+
+  // Gone, and closed: memory can still be had.
+  allocator->RemovePeer(peer_->id());
+  peer_ = nullptr;
+  EXPECT_TRUE(IsOk(allocator->Allocate(100_MiB, s1())));
+  EXPECT_EQ(allocator->AddPeer(nullptr).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(IsOk(allocator->AddPeer(inner_)));
+}
+
+TEST_F(DeviceAllocatorFixture, PeersOfPlainSegmentsAreEnabled) {
+  const auto allocator = Make({.expandable_segments = false});
+  ASSERT_TRUE(IsOk(allocator->AddPeer(peer_)));
+  const hal::Stream there = Need(hal::Stream::Create(peer_));
+  const DeviceAddress address = Need(allocator->Allocate(4_KiB, s1()));
+  ASSERT_TRUE(IsOk(peer_->EnqueueFill(
+      there.get(), {.destination = address, .value = 3, .width = 1, .count = 4096})));
+  ASSERT_TRUE(IsOk(there.Synchronize()));
+  EXPECT_TRUE(Holds(address, 4_KiB, 3, s1()));
+}
+
 // --- Ending -----------------------------------------------------------------------------------
 
 TEST_P(DeviceAllocatorTest, TheEndWaitsForWorkAndGivesEverythingBack) {

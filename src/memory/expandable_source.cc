@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "keel/base/log.h"
@@ -457,10 +458,11 @@ Status ExpandableSource::MapAt(Handle* handle, Arena& arena, std::uint64_t addre
     KEEL_TRY(UnmapGhosts(address, address + handle->size));
     KEEL_TRY(index_.Cover(address, handle->size));
     const hal::AddressRange& range = RangeOf(address);
+    const std::span<const hal::AccessGrant> grants = grants_;
     Extent extent;
     KEEL_ASSIGN(extent.mapping, Timed([&] {
                   return hal::Mapping::Create(range, Offset(address - range.address().value()),
-                                              handle->memory, grants_);
+                                              handle->memory, grants);
                 }));
     extent.handle = handle;
     extent.present = true;

@@ -207,7 +207,7 @@ Result<std::vector<std::shared_ptr<DeviceMemory>>> ProcessMemory::List() const {
 Status ProcessMemory::Forget(const hal::DeviceName& name) {
   KEEL_TRY(Here());
   KEEL_ASSIGN(const Key key, Resolve(name));
-  const Status none = NotFound(
+  Status none = NotFound(
       fmt::format("the process has no memory of device {}:{}", key.driver->name(), key.ordinal));
   if (!used()) return none;
   std::shared_ptr<DeviceMemory> forgotten;  // ends after the lock

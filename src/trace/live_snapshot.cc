@@ -68,6 +68,7 @@ std::int64_t WallOffset() {
 std::vector<Setting> SettingsOf(const DeviceAllocator& allocator) {
   const AllocatorConfig& config = allocator.config();
   std::vector<Setting> divisions;
+  divisions.reserve(config.roundup_power2_divisions.size());
   for (std::size_t i = 0; i < config.roundup_power2_divisions.size(); ++i) {
     divisions.push_back({.name = std::to_string(std::uint64_t{1} << i),
                          .value = std::int64_t{config.roundup_power2_divisions[i]}});
