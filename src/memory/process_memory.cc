@@ -128,6 +128,11 @@ Result<ProcessMemory::Key> ProcessMemory::Resolve(const hal::DeviceName& name) c
       fmt::format("there is no device {}; there are: {}", full, known.empty() ? "none" : known));
 }
 
+Result<hal::DeviceName> ProcessMemory::FullName(const hal::DeviceName& name) const {
+  KEEL_ASSIGN(const Key key, Resolve(name));
+  return hal::DeviceName{.driver = std::string(key.driver->name()), .ordinal = key.ordinal};
+}
+
 Result<std::shared_ptr<DeviceMemory>> ProcessMemory::For(const hal::DeviceName& name) {
   KEEL_TRY(Here());
   KEEL_TRY(config_.status());

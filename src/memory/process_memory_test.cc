@@ -94,6 +94,14 @@ TEST_F(ProcessMemoryTest, AnUnknownDeviceIsNamedWithThoseThatAreThere) {
   EXPECT_TRUE(Need(memory_.List()).empty());
 }
 
+TEST_F(ProcessMemoryTest, FullNamesOpenNothing) {
+  const Result<hal::DeviceName> name = memory_.FullName({.driver = "", .ordinal = 1});
+  ASSERT_TRUE(name.ok()) << name.status().ToString();
+  EXPECT_EQ(name->ToString(), "sim:1");
+  EXPECT_EQ(memory_.FullName({.driver = "", .ordinal = 9}).status().code(), StatusCode::kNotFound);
+  EXPECT_TRUE(memory_.List().value().empty());
+}
+
 TEST_F(ProcessMemoryTest, AWrongConfigurationIsNamedEachTime) {
   ProcessMemory memory(registry_, AllocatorConfig::Parse("max_split_size_mbb:20"));
   for (int i = 0; i < 2; ++i) {

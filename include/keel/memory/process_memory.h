@@ -108,6 +108,8 @@ class KEEL_EXPORT ProcessMemory {
   // it. Looks it up under a lock: keep the pointer. kNotFound names the device that is not there,
   // and those that are.
   Result<std::shared_ptr<DeviceMemory>> For(const hal::DeviceName& name = {}) KEEL_EXCLUDES(mutex_);
+  // The full name of a device that is there, with its driver; opens nothing. kNotFound as above.
+  Result<hal::DeviceName> FullName(const hal::DeviceName& name = {}) const;
   // The sets that there are, by driver and number; makes none.
   Result<std::vector<std::shared_ptr<DeviceMemory>>> List() const KEEL_EXCLUDES(mutex_);
 

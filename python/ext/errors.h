@@ -1,0 +1,59 @@
+// From Status to Python's exceptions, and leaving the interpreter to others meanwhile.
+//
+// Everything here but WithoutInterpreter needs the interpreter's lock.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "keel/base/deadline.h"
+#include "keel/base/result.h"
+
+namespace keel::python {
+
+namespace nb = nanobind;
+
+// Throws the exception of keel.errors for an error; `report` goes with OutOfMemoryError.
+[[noreturn]] void Raise(const Status& status, const std::string& report = {});
+
+inline void Check(const Status& status) {
+  if (!status.ok()) Raise(status);
+}
+
+template <class T>
+T Take(Result<T> result) {
+  if (!result.ok()) Raise(result.status());
+  return *std::move(result);
+}
+
+// Other threads of the program run while `work` does, which must not touch Python.
+template <class Work>
+auto WithoutInterpreter(Work&& work) {
+  const nb::gil_scoped_release release;
+  return std::forward<Work>(work)();
+}
+
+// Seconds from now; nothing: for ever. ValueError for what is no time.
+Deadline DeadlineOf(std::optional<double> seconds);
+
+// `wait` until it ends or the deadline comes, without the interpreter. A signal (an interrupt from
+// the keyboard) ends it with its exception.
+template <class Wait>
+void WaitInterruptibly(Deadline deadline, Wait&& wait) {
+  constexpr auto kSlice = std::chrono::milliseconds(100);
+  while (true) {
+    const Deadline slice = Deadline::After(kSlice);
+    const bool last = !deadline.never() && deadline.when() <= slice.when();
+    const Status status = WithoutInterpreter([&] { return wait(last ? deadline : slice); });
+    if (last || status.code() != StatusCode::kDeadlineExceeded) return Check(status);
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+// A child that was forked after this has a Status of its own for everything; see Raise.
+void NoteDeviceUse();
+
+}  // namespace keel::python

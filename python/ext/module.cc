@@ -1,0 +1,20 @@
+// keel._keel: what the Python package calls in libkeel.so, one to one. What a user sees, with its
+// names, defaults and checks, is in python/keel/.
+#include <nanobind/nanobind.h>
+
+#include "device.h"
+#include "dlpack.h"
+#include "keel/base/version.h"
+#include "storage.h"
+#include "stream.h"
+
+NB_MODULE(_keel, m) {
+  // A program that ends with arrays in its variables has not leaked them.
+  nanobind::set_leak_warnings(false);
+  m.attr("VERSION") = KEEL_VERSION_STRING;
+  keel::python::BindDevice(m);
+  keel::python::BindMemory(m);
+  keel::python::BindStream(m);
+  keel::python::BindStorage(m);
+  keel::python::BindDlpack(m);
+}

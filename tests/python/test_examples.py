@@ -1,0 +1,52 @@
+"""The examples run, and the pages say what there is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import keel
+import keel.testing
+from conftest import ROOT
+
+
+def test_resident_weights(tmp_path: Path) -> None:
+    snapshot = tmp_path / "memory.json"
+    result = subprocess.run(
+        [sys.executable, ROOT / "examples" / "python" / "resident_weights.py", snapshot],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "verified" in result.stdout
+    assert snapshot.stat().st_size > 0
+
+
+def test_the_reference_lists_what_there_is() -> None:
+    text = (ROOT / "docs" / "reference.md").read_text()
+    section = text.split("\n## Python\n")[1].split("\n## ")[0]
+    for module in (keel.memory, keel.device, keel.testing):
+        (line,) = (row for row in section.splitlines() if f"| `{module.__name__}` |" in row)
+        listed = set(re.findall(r"`(\w+)`", line.split("|")[2]))
+        types = {"DeviceLike", "DeviceProperties"}  # what arguments and results are
+        assert listed == set(module.__all__) - types
+
+
+def test_the_guide_names_every_exception() -> None:
+    guide = (ROOT / "docs" / "python.md").read_text()
+    for name in keel.errors.__all__:
+        assert f"| `keel.{name}` |" in guide
+
+
+def test_the_readme_runs() -> None:
+    text = (ROOT / "README.md").read_text()
+    program = text.split("```python\n")[1].split("```")[0]
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("sim:0 4194304 memory of sim:0")
