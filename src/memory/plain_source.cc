@@ -157,8 +157,8 @@ Status PlainSource::CollectGarbage(std::uint64_t bytes) {
 Status PlainSource::ReleaseOversize(std::uint64_t bytes) {
   KEEL_ASSIGN(std::vector<Unused> unused, FindUnused());
   std::erase_if(unused, [&](const Unused& each) { return each.size() < options_.oversize; });
-  std::stable_sort(unused.begin(), unused.end(),
-                   [](const Unused& a, const Unused& b) { return a.size() < b.size(); });
+  std::sort(unused.begin(), unused.end(),
+            [](const Unused& a, const Unused& b) { return a.size() < b.size(); });
   while (bytes != 0 && !unused.empty()) {
     auto next = std::find_if(unused.begin(), unused.end(),
                              [&](const Unused& each) { return each.size() >= bytes; });
