@@ -153,7 +153,7 @@ def current_stream(device: DeviceLike = None) -> Stream:
     scope = _current.get()
     if scope is not None and name in scope.streams:
         return scope.streams[name]
-    return Stream._of(_keel.default_stream(open_device(name)))
+    return Stream._of(_keel.default_stream(_keel.open_device(name)))
 
 
 def stream_of(stream: Stream | None, device: DeviceLike) -> Stream:
