@@ -3,6 +3,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <optional>
 #include <utility>
 
 #include "device.h"
@@ -12,8 +13,12 @@
 namespace keel::python {
 
 OwnedStream::~OwnedStream() {
-  // What fails here (a lost device, a forked child) leaves nothing to forget.
-  if (!stream_.borrowed()) static_cast<void>(Forget());
+  if (stream_.borrowed()) return;
+  // It may wait, and the last reference may go with or without the interpreter's lock. What fails
+  // (a lost device, a forked child) leaves nothing to forget.
+  std::optional<nb::gil_scoped_release> release;
+  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) release.emplace();
+  static_cast<void>(Forget());
 }
 
 const std::shared_ptr<OwnedStream>& StreamRef::Get() const {

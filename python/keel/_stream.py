@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from types import TracebackType
+from typing import NamedTuple
 
 from keel import _keel
 from keel._selection import DeviceLike, name_of, open_device
 
-_current: ContextVar[dict[str, Stream] | None] = ContextVar("keel streams", default=None)
+
+class _Scope(NamedTuple):
+    """The current streams by device, and what was before the innermost ``with``."""
+
+    streams: dict[str, Stream]
+    outer: _Scope | None
+
+
+_current: ContextVar[_Scope | None] = ContextVar("keel streams", default=None)
 
 
 class Stream:
@@ -24,17 +33,15 @@ class Stream:
     A stream lives until it and every array that belongs to it are gone.
     """
 
-    __slots__ = ("__weakref__", "_raw", "_tokens")
+    __slots__ = ("__weakref__", "_raw")
 
     def __init__(self, device: DeviceLike = None, *, priority: int = 0) -> None:
         self._raw = _keel.create_stream(open_device(device), priority)
-        self._tokens: list[Token[dict[str, Stream] | None]] = []
 
     @classmethod
     def _of(cls, raw: _keel.Stream) -> Stream:
         self = cls.__new__(cls)
         self._raw = raw
-        self._tokens = []
         return self
 
     @classmethod
@@ -89,8 +96,8 @@ class Stream:
         self._raw.close()
 
     def __enter__(self) -> Stream:
-        streams = {**(_current.get() or {}), self.device: self}
-        self._tokens.append(_current.set(streams))
+        outer = _current.get()
+        _current.set(_Scope({**(outer.streams if outer else {}), self.device: self}, outer))
         return self
 
     def __exit__(
@@ -99,7 +106,8 @@ class Stream:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _current.reset(self._tokens.pop())
+        scope = _current.get()
+        _current.set(scope.outer if scope else None)
 
     def __repr__(self) -> str:
         if self.closed:
@@ -142,10 +150,10 @@ def current_stream(device: DeviceLike = None) -> Stream:
     """The stream that new arrays of the device belong to: that of the innermost ``with`` of this
     thread, or the device's default stream."""
     name = name_of(device)
-    stream = (_current.get() or {}).get(name)
-    if stream is not None:
-        return stream
-    return Stream._of(_keel.default_stream(open_device(name)))
+    scope = _current.get()
+    if scope is not None and name in scope.streams:
+        return scope.streams[name]
+    return Stream._of(_keel.default_stream(_keel.open_device(name)))
 
 
 def stream_of(stream: Stream | None, device: DeviceLike) -> Stream:

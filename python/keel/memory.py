@@ -10,7 +10,6 @@ numbers opens no device: one that nobody uses has zeros.
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -192,6 +191,8 @@ def _chosen(device: DeviceLike) -> list[_keel.Device]:
 def snapshot(device: DeviceLike = None) -> dict[str, Any]:
     """Segments, blocks and the history, as PyTorch's ``_snapshot()`` has them. None: of every
     device that the process uses."""
+    import pickle
+
     contents: dict[str, Any] = pickle.loads(_keel.snapshot_bytes(_chosen(device), False))
     return contents
 

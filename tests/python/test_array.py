@@ -122,9 +122,13 @@ def test_a_source_on_another_stream_may_be_closed_at_once() -> None:
     b = keel.empty(4096, "uint8", stream=second)
     with keel.testing.hold(second):
         b.copy_from(a)
+        address = a.address
         a.close()
         # The same memory on the same stream, whose zeros must come after the copy.
         c = keel.zeros(4096, "uint8", stream=first)
+        assert c.address == address
+        with pytest.raises(keel.WaitTimeoutError):
+            first.synchronize(0.2)
     assert b.numpy().tolist() == [5] * 4096
     assert not c.numpy().any()
 

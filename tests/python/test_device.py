@@ -112,6 +112,28 @@ def test_streams_order_work_and_are_waited_for() -> None:
         stream.synchronize(-1)
 
 
+def test_one_stream_is_current_in_several_threads() -> None:
+    stream = keel.device.Stream()
+    inside, leave = threading.Event(), threading.Event()
+    seen: list[bool] = []
+
+    def work() -> None:
+        with stream, keel.device.Stream() as inner, stream:
+            inside.set()
+            leave.wait()
+            seen.append(keel.device.current_stream() is stream)
+        seen.append(keel.device.current_stream() not in (stream, inner))
+
+    thread = threading.Thread(target=work)
+    with stream:
+        thread.start()
+        inside.wait()
+    assert keel.device.current_stream() is not stream
+    leave.set()
+    thread.join()
+    assert seen == [True, True]
+
+
 def test_streams_wait_for_each_other() -> None:
     first, second = keel.device.Stream(), keel.device.Stream()
     with keel.testing.hold(first):

@@ -174,6 +174,26 @@ def test_others_run_while_one_waits() -> None:
     del a
 
 
+def test_others_run_while_a_stream_ends(run: Run) -> None:
+    result = run(
+        "import sys, threading, keel, keel.testing\n"
+        "sys.setswitchinterval(10)\n"
+        "stream = keel.device.Stream()\n"
+        "hold = keel.testing.hold(keel.device.Stream.borrow(stream.handle))\n"
+        "hold.__enter__()\n"
+        "keel.zeros(16, stream=stream).close()\n"
+        "ends = threading.Event()\n"
+        "def release(): ends.wait(); hold.__exit__(None, None, None)\n"
+        "thread = threading.Thread(target=release)\n"
+        "thread.start()\n"
+        "ends.set()\n"
+        "del stream\n"  # waits for its work, which the other thread lets go on
+        "thread.join()\n"
+        "print('done')\n"
+    )
+    assert (result.stdout, result.stderr) == ("done\n", "")
+
+
 def test_closing_during_a_copy_is_safe() -> None:
     source = np.random.default_rng(1).integers(0, 255, 8 << 20).astype("uint8")
     for _ in range(5):
