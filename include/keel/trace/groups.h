@@ -5,9 +5,11 @@
 // without a stack belongs to its tag, and one without either to its size.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "keel/base/export.h"

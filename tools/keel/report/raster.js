@@ -13,7 +13,8 @@ class Raster {
     this.width = width;
     this.height = height;
     this.image = new ImageData(width, height);
-    this.pixels = new Uint32Array(this.image.data.buffer);
+    // Column after column, each from the bottom to the top, because that is how they are filled.
+    this.pixels = new Uint32Array(width * height);
     this.ids = new Int32Array(width * height);
     this.tickOfColumn = new Int32Array(width);
   }
@@ -22,19 +23,27 @@ class Raster {
   // of each block, its body and its edge, of the small ones and of nothing.
   draw(axis, view, paint) {
     this.chooseTicks(axis, view);
-    this.paint = paint;
-    const { width, height, pixels, ids } = this;
+    const { width, height, pixels } = this;
     const scale = height / (view.y1 - view.y0);
     const unitsPerPixel = (view.x1 - view.x0) / width;
-    let live = [];
+    const live = [];
+    let begun = [];  // blocks with an edge on the left in the column before: [from, to, block]
+    let small = [0, 0];
     let next = 0;
     let tickBefore = -1;
     for (let x = 0; x < width; ++x) {
       const tick = this.tickOfColumn[x];
-      if (tick === tickBefore && x > 0) {
+      if (tick === tickBefore) {
         this.copyColumn(x);
+        for (const [from, to, block] of begun) {
+          pixels.fill(paint.body[block], x * height + from, x * height + to - 1);
+        }
+        begun = [];
+        this.hatch(x, small, paint);
         continue;
       }
+      tickBefore = tick;
+      begun = [];
       // In order of their start, so that what stays longest lies lowest.
       let kept = 0;
       for (const block of live) if (blocks.end[block] > tick) live[kept++] = block;
@@ -44,33 +53,27 @@ class Raster {
         if (blocks.end[next] > tick) live.push(next);
       }
       let bytes = -view.y0;
-      let row = 0;  // from the bottom
-      for (let i = 0; i < live.length; ++i) {
+      let row = 0;
+      for (let i = 0; i < live.length && row < height; ++i) {
         const block = live[i];
         bytes += blocks.size[block];
         const to = Math.min(height, Math.round(bytes * scale));
         if (to <= row) continue;
         const tall = to - row >= 4;
         const begins = tall && i >= firstNew && x > 0 &&
-          (axis[Math.min(blocks.end[block], tickCount - 1)] - axis[blocks.start[block]]) >
-          6 * unitsPerPixel;
+          axis[Math.min(blocks.end[block], tickCount - 1)] - axis[blocks.start[block]] > 6 * unitsPerPixel;
         this.fill(x, row, to, begins ? paint.edge[block] : paint.body[block], block);
-        if (tall) pixels[(height - to) * width + x] = paint.edge[block];
+        if (begins) begun.push([row, to, block]);
+        if (tall) pixels[x * height + to - 1] = paint.edge[block];
         row = to;
-        if (row >= height) break;
       }
-      const top = Math.min(height, Math.round((bytes + ticks.smallBytes[tick]) * scale));
-      if (top > row) {
-        for (let y = row; y < top; ++y) {
-          const at = (height - 1 - y) * width + x;
-          pixels[at] = this.hatch(x, y);
-          ids[at] = kSmall;
-        }
-        row = top;
-      }
-      this.fill(x, Math.max(row, 0), height, paint.nothing, kNothing);
-      tickBefore = tick;
+      const top = Math.min(height, Math.max(row, Math.round((bytes + ticks.smallBytes[tick]) * scale)));
+      small = [row, top];
+      this.fill(x, row, top, paint.small, kSmall);
+      this.hatch(x, small, paint);
+      this.fill(x, top, height, paint.nothing, kNothing);
     }
+    this.toImage();
   }
 
   chooseTicks(axis, view) {
@@ -84,40 +87,60 @@ class Raster {
         ++tick;
         if (ticks.requested[tick] > ticks.requested[best]) best = tick;
       }
-      // Never back: the next column begins where this one was looked at.
-      this.tickOfColumn[x] = Math.max(best, x > 0 ? this.tickOfColumn[x - 1] : 0);
+      this.tickOfColumn[x] = best;
     }
   }
 
   fill(x, from, to, colour, id) {
-    const { width, height, pixels, ids } = this;
-    for (let at = (height - to) * width + x, y = from; y < to; ++y, at += width) {
-      pixels[at] = colour;
-      ids[at] = id;
-    }
+    if (to <= from) return;
+    this.pixels.fill(colour, x * this.height + from, x * this.height + to);
+    this.ids.fill(id, x * this.height + from, x * this.height + to);
   }
 
   copyColumn(x) {
-    const { width, height, pixels, ids, paint } = this;
-    for (let y = 0, at = x; y < height; ++y, at += width) {
-      const id = ids[at - 1];
-      ids[at] = id;
-      if (id === kSmall) {
-        pixels[at] = this.hatch(x, height - 1 - y);
-      } else if (id === kNothing || y === 0 || ids[at - width] !== id) {
-        pixels[at] = pixels[at - 1];  // an edge on the top goes on
-      } else {
-        pixels[at] = paint.body[id];  // one on the left is one pixel wide
+    const { height } = this;
+    this.pixels.copyWithin(x * height, (x - 1) * height, x * height);
+    this.ids.copyWithin(x * height, (x - 1) * height, x * height);
+  }
+
+  // The band of small blocks, from and to, in diagonal stripes.
+  hatch(x, [from, to], paint) {
+    for (let y = from; y < to; ++y) {
+      this.pixels[x * this.height + y] = (x + y) % 6 < 2 ? paint.smallDark : paint.small;
+    }
+  }
+
+  // Rows from the top, as an image has them; in squares, so that both sides stay in the cache.
+  toImage() {
+    const { width, height, pixels } = this;
+    const out = new Uint32Array(this.image.data.buffer);
+    const side = 32;
+    for (let x0 = 0; x0 < width; x0 += side) {
+      const x1 = Math.min(x0 + side, width);
+      for (let y0 = 0; y0 < height; y0 += side) {
+        const y1 = Math.min(y0 + side, height);
+        for (let y = y0; y < y1; ++y) {
+          const row = (height - 1 - y) * width;
+          for (let x = x0; x < x1; ++x) out[row + x] = pixels[x * height + y];
+        }
       }
     }
   }
 
-  hatch(x, y) {
-    return (x + y) % 6 < 2 ? this.paint.smallDark : this.paint.small;
-  }
-
+  // Of the block at a pixel that is counted from the top.
   idAt(x, y) {
     if (x < 0 || y < 0 || x >= this.width || y >= this.height) return kNothing;
-    return this.ids[y * this.width + x];
+    return this.ids[x * this.height + this.height - 1 - y];
+  }
+
+  // The rows of a block in a column, [top, bottom) from the top; null where it is not.
+  rowsOf(block, x) {
+    const begin = x * this.height;
+    const end = begin + this.height;
+    const first = this.ids.subarray(begin, end).indexOf(block);
+    if (first < 0) return null;
+    let last = begin + first;
+    while (last < end && this.ids[last] === block) ++last;
+    return [this.height - (last - begin), this.height - first];
   }
 }

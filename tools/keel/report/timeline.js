@@ -270,17 +270,11 @@ const timeline = (() => {
     const last = Math.min(raster.width, Math.ceil(end) + 1);
     const colour = themeColour('--ink');
     for (let x = first; x < last; ++x) {
-      let top = -1;
-      let bottom = -1;
-      for (let y = 0, at = x; y < raster.height; ++y, at += raster.width) {
-        if (raster.ids[at] !== block) continue;
-        if (top < 0) top = y;
-        bottom = y;
-      }
-      if (top < 0) continue;
+      const rows = raster.rowsOf(block, x);
+      if (rows === null) continue;
       const left = margin.left + x / ratio;
-      const y = margin.top + top / ratio;
-      const height = (bottom + 1 - top) / ratio;
+      const y = margin.top + rows[0] / ratio;
+      const height = (rows[1] - rows[0]) / ratio;
       context.fillStyle = colour;
       context.globalAlpha = strong ? 0.3 : 0.16;
       context.fillRect(left, y, 1 / ratio, height);
