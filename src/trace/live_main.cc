@@ -71,7 +71,9 @@ Status Run(const char* json, const char* pickle) {
   KEEL_TRY(trace::WriteSnapshotFile(json, snapshot, trace::SnapshotFormat::kJson));
   KEEL_TRY(trace::WriteSnapshotFile(pickle, snapshot, trace::SnapshotFormat::kPickle));
   Print(*set);
-  return sim::FindControls(*set->device())->ReleaseStream(second.get());
+  KEEL_TRY(sim::FindControls(*set->device())->ReleaseStream(second.get()));
+  KEEL_TRY(set->allocator().ForgetStream(first.get()));
+  return set->allocator().ForgetStream(second.get());
 }
 
 }  // namespace
@@ -82,7 +84,8 @@ int main(int argc, char** argv) {
     std::fputs("usage: trace_live JSON PICKLE\n", stderr);
     return 2;
   }
-  const keel::Status status = keel::Run(argv[1], argv[2]);
+  keel::Status status = keel::Run(argv[1], argv[2]);
+  if (status.ok()) status = keel::memory::ProcessMemory::Global().Shutdown();
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
   return status.ok() ? 0 : 1;
 }
