@@ -396,10 +396,16 @@ TEST_P(DebugMemoryTest, OfRacingFreesExactlyOneSucceeds) {
 }
 
 // Without the debug mode too, for large blocks: in each of many rounds two threads meet and free
-// the same block at once.
+// the same block at once, and find the arena's lock taken by a third that walks over many blocks.
 TEST_P(DebugMemoryTest, OfRacingFreesOfALargeBlockExactlyOneSucceedsInEveryMode) {
-  constexpr int kRounds = 2000;
+  constexpr int kRounds = 200;
+  constexpr int kOthers = 300;
   const auto allocator = Make(Debug::kOff);
+  for (int i = 0; i < kOthers; ++i) Need(allocator->Allocate(2_MiB, s1()));
+  std::atomic<bool> stop{false};
+  std::thread walker([&] {
+    while (!stop) static_cast<void>(allocator->Snapshot());
+  });
   std::atomic<std::uint64_t> block{0};
   std::atomic<int> arrived{0};
   std::atomic<int> succeeded{0};
@@ -428,8 +434,10 @@ TEST_P(DebugMemoryTest, OfRacingFreesOfALargeBlockExactlyOneSucceedsInEveryMode)
     meet(4 * i + 4);
   }
   other.join();
+  stop = true;
+  walker.join();
   EXPECT_EQ(succeeded, kRounds);
-  EXPECT_EQ(allocator->Stats().allocation.all.current, 0);
+  EXPECT_EQ(allocator->Stats().allocation.all.current, kOthers);
   EXPECT_EQ(allocator->Check(), "");
 }
 
@@ -797,6 +805,18 @@ TEST_P(DebugMemoryTest, EveryCallMayFailAndNothingLeaksOrIsFound) {
       ExpectNothingLeft();
     });
     EXPECT_GT(calls, 40U);
+  }
+}
+
+TEST_P(DebugMemoryTest, ARequestThatCannotBeFilledGivesItsBlockBack) {
+  const auto allocator = Make(Debug::kFull);
+  for (int fill = 1; fill <= 3; ++fill) {
+    device_->ClearRules();
+    device_->FailNth(Primitive::kFill, fill, Internal("injected"));
+    EXPECT_EQ(allocator->Allocate(4_KiB, s1()).status().code(), StatusCode::kInternal);
+    device_->ClearRules();
+    ASSERT_TRUE(IsOk(allocator->EmptyCache()));
+    EXPECT_EQ(allocator->reserved(), 0_B);
   }
 }
 
