@@ -93,7 +93,7 @@ Status Storage::RecordUse(hal::StreamHandle stream) {
   return adopted() ? OkStatus() : memory().allocator().RecordUse(address_, stream);
 }
 
-const std::shared_ptr<Storage>& StorageRef::Get() const {
+std::shared_ptr<Storage> StorageRef::Get() const {
   if (owner == nullptr) {
     throw nb::value_error("this array was closed: its memory is given back");
   }
@@ -198,7 +198,7 @@ void BindStorage(nb::module_& m) {
       .def(
           "share_with",
           [](const StorageRef& self, std::uint64_t native) {
-            const std::shared_ptr<Storage>& storage = self.Get();
+            const std::shared_ptr<Storage> storage = self.Get();
             const hal::StreamHandle stream = Take(storage->memory().device()->BorrowStream(native));
             Check(storage->ShareWith(stream));
           },

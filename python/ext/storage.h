@@ -56,8 +56,8 @@ class Storage {
 struct StorageRef {
   std::shared_ptr<Storage> owner;  // null: closed
 
-  // ValueError if closed.
-  const std::shared_ptr<Storage>& Get() const;
+  // One more reference, because another thread may close this one meanwhile. ValueError if closed.
+  std::shared_ptr<Storage> Get() const;
 };
 
 void BindStorage(nanobind::module_& m);

@@ -21,7 +21,7 @@ OwnedStream::~OwnedStream() {
   static_cast<void>(Forget());
 }
 
-const std::shared_ptr<OwnedStream>& StreamRef::Get() const {
+std::shared_ptr<OwnedStream> StreamRef::Get() const {
   if (owner == nullptr) throw nb::value_error("this stream was closed");
   return owner;
 }

@@ -38,8 +38,8 @@ class OwnedStream {
 struct StreamRef {
   std::shared_ptr<OwnedStream> owner;  // null: closed
 
-  // ValueError if closed.
-  const std::shared_ptr<OwnedStream>& Get() const;
+  // One more reference, because another thread may close this one meanwhile. ValueError if closed.
+  std::shared_ptr<OwnedStream> Get() const;
 };
 
 void BindStream(nanobind::module_& m);
