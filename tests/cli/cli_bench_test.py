@@ -96,21 +96,6 @@ class ChurnTest(CliTest):
                     self.assertEqual(list(invariant), ["name", "parameters", "passed", "found"])
                     self.assertIs(invariant["passed"], True, invariant)
 
-    def test_train(self):
-        found = {}
-        for entry in self.json_of("bench", "train", "--json"):
-            value = entry["calls" if entry["name"] == "memory calls of a step" else "ns"]
-            found.setdefault(entry["name"], {})[entry["parameters"]["memory"]] = value
-        kinds = ["Keel as configured", "plain segments", "the driver alone"]
-        for values in found.values():
-            self.assertEqual(list(values), kinds)
-        for kind in kinds:
-            self.assertGreater(found["training step"][kind], 0)
-        calls = found["memory calls of a step"]
-        # Sizes repeat, so after the second step nothing is asked of the driver; where it is asked
-        # for everything, each of the 37 buffers of a step comes and goes.
-        self.assertEqual([calls[kind] for kind in kinds], [0, 0, 2 * 37])
-
     def test_text(self):
         run = keel("bench", "churn")
         self.assert_ok(run)
