@@ -40,7 +40,7 @@ def contents(paths):
 
 
 def flags_of(entry):
-    """The command's arguments without the compiler, the input, the output and what is for running."""
+    """The command's arguments without compiler, input, output and what only matters when it runs."""
     kept, skip = [], False
     for argument in shlex.split(entry["command"])[1:]:
         if skip:
@@ -121,22 +121,17 @@ def check_together(flags, members, together):
 
 
 def check(flags, members, folder):
-    """(clean files, what was said)"""
-    clean, said = [], ""
-    while len(members) > 1:
-        good, text, apart = check_together(flags, members, folder / f"{digest(*members)}.cc")
-        rest = [path for path in members if path not in apart]
-        if good or not apart and text:
-            return clean + (members if good else []), said + text
-        if not apart or not rest:  # no file is to blame, or every one
-            break
-        more, text = check(flags, rest, folder)
-        clean, said, members = clean + more, said + text, apart
-    for path in members:
-        good, text = check_one(flags, path)
-        clean += [path] if good else []
-        said += text
-    return clean, said
+    """(clean files, what was said, groups that are to be looked at instead)"""
+    if len(members) == 1:
+        good, said = check_one(flags, members[0])
+        return (members if good else []), said, []
+    good, said, apart = check_together(flags, members, folder / f"{digest(*members)}.cc")
+    if good or said:
+        return (members if good else []), said, []
+    rest = [path for path in members if path not in apart]
+    if not apart or not rest:  # no file is to blame, or every one
+        return [], "", [[path] for path in members]
+    return [], "", [rest, apart]
 
 
 def main():
@@ -150,14 +145,21 @@ def main():
     if todo:
         print(f"clang: {len(todo)} files", flush=True)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        work = [pool.submit(check, flags_by_path[members[0]], members, stamps)
-                for members in groups(todo, flags_by_path)]
-        for each in concurrent.futures.as_completed(work):
-            clean, said = each.result()
-            for path in clean:
-                stamp_of[path].touch()
-            if said:
-                print(said, end="", flush=True)
+        def start(members):
+            return pool.submit(check, flags_by_path[members[0]], members, stamps)
+
+        # The large ones first, so that no core waits for another at the end.
+        largest_first = sorted(groups(todo, flags_by_path), key=len, reverse=True)
+        running = {start(members) for members in largest_first}
+        while running:
+            done, running = concurrent.futures.wait(
+                running, return_when=concurrent.futures.FIRST_COMPLETED)
+            for clean, said, instead in (each.result() for each in done):
+                for path in clean:
+                    stamp_of[path].touch()
+                if said:
+                    print(said, end="", flush=True)
+                running |= {start(members) for members in instead}
     sys.exit(any(not stamp_of[path].exists() for path in todo))
 
 

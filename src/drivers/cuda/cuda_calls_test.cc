@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <vector>
 
 #include "drivers/cuda/cuda_driver.h"
 #include "keel/hal/graph.h"
@@ -82,6 +83,32 @@ TEST_F(CudaCallsTest, AHostCallThatCameBeforeIsOneCall) {
   CallsOf(call);
   EXPECT_EQ(CallsOf(call), 1u);
   EXPECT_TRUE(stream->Synchronize(Deadline::After(kSoon)).ok());
+}
+
+TEST_F(CudaCallsTest, ACopyOfPinnedMemoryAsksNothing) {
+  const auto stream = hal::Stream::Create(device_);
+  const auto memory = hal::PlainMemory::Create(device_, 4_KiB);
+  const auto pinned = hal::HostMemory::Create(device_, 4_KiB);
+  ASSERT_TRUE(stream.ok() && memory.ok() && pinned.ok());
+  std::vector<std::byte> pageable(4096);
+  const auto copy = [&](void* host) {
+    return CallsOf([&] {
+      return device_->EnqueueCopy(
+          stream->get(), {.destination = hal::Location::On(device_->id(), memory->address()),
+                          .source = hal::Location::Host(host),
+                          .size = 4_KiB});
+    });
+  };
+  // What is current, and the copy; of memory that may be pageable, whether the stream captures.
+  EXPECT_EQ(copy(pinned->data()), 2u);
+  EXPECT_EQ(copy(pageable.data()), 3u);
+  ASSERT_TRUE(stream->Synchronize(Deadline::After(kSoon)).ok());
+  ASSERT_TRUE(device_->RegisterHost(pageable.data(), 4_KiB).ok());
+  EXPECT_EQ(copy(pageable.data()), 2u);
+  ASSERT_TRUE(stream->Synchronize(Deadline::After(kSoon)).ok());
+  ASSERT_TRUE(device_->UnregisterHost(pageable.data()).ok());
+  EXPECT_EQ(copy(pageable.data()), 3u);
+  ASSERT_TRUE(stream->Synchronize(Deadline::After(kSoon)).ok());
 }
 
 TEST_F(CudaCallsTest, NewParametersOfAKernelAreThreeCalls) {

@@ -91,6 +91,7 @@ VendorDevice::~VendorDevice() {
   }
   open_->Remove(id_);
   open_->addresses().Forget(id_);
+  open_->pinned().Forget(id_);
   if (const Code code = api_.context_release(device_); code != kSuccess && !lost_) {
     Log(LogLevel::kWarn, StatusOf(api_, "closing the device", code).ToString());
   }

@@ -23,6 +23,7 @@
 
 #include "drivers/shared/address_map.h"
 #include "drivers/shared/host_calls.h"
+#include "drivers/shared/pinned_ranges.h"
 #include "drivers/shared/vendor_api.h"
 #include "keel/base/mutex.h"
 #include "keel/hal/device.h"
@@ -44,10 +45,12 @@ class OpenDevices {
   Result<Entry> Find(hal::DeviceId id) const KEEL_EXCLUDES(mutex_);
   AddressMap& addresses() { return addresses_; }
   HostCalls& host_calls() { return host_calls_; }
+  PinnedRanges& pinned() { return pinned_; }
 
  private:
   AddressMap addresses_;
   HostCalls host_calls_;
+  PinnedRanges pinned_;
   mutable Mutex mutex_;
   std::map<hal::DeviceId, Entry> devices_ KEEL_GUARDED_BY(mutex_);
 };
@@ -180,6 +183,8 @@ class VendorDevice final : public hal::Device {
   Code LookAtCapture(void* stream, hal::CaptureState* state);
   Result<bool> IsCapturing(hal::StreamHandle stream);
   // Refuses host memory that is not pinned, which a graph cannot copy.
+  // True for device memory.
+  bool IsKnownPinned(const hal::Location& side, Bytes size) const;
   Status CheckPinned(const hal::Copy& copy) const;
   // Whether any byte of a range of host memory is pinned. Looks at every page.
   bool AnyPinned(const void* pointer, Bytes size) const;

@@ -208,6 +208,7 @@ Result<void*> VendorDevice::AllocateHost(Bytes size, const hal::HostOptions& opt
   void* pointer = nullptr;
   KEEL_TRY(Check(Primitive::kAllocateHost,
                  api_.host_allocate(&pointer, size.count(), options.write_combined)));
+  open_->pinned().Add(id_, pointer, size);
   return pointer;
 }
 
@@ -216,7 +217,10 @@ Status VendorDevice::FreeHost(void* pointer) {
   if (pointer == nullptr) return InvalidArgument("a null pointer is not pinned memory");
   CurrentScope current(api_, context_);
   CaptureModeScope mode(api_);
-  return Check(Primitive::kFreeHost, api_.host_free(pointer));
+  const PinnedRanges::Range range = open_->pinned().Take(pointer);
+  Status status = Check(Primitive::kFreeHost, api_.host_free(pointer));
+  if (!status.ok() && !range.size.empty()) open_->pinned().Add(range.owner, pointer, range.size);
+  return status;
 }
 
 Status VendorDevice::RegisterHost(void* pointer, Bytes size) {
@@ -233,6 +237,7 @@ Status VendorDevice::RegisterHost(void* pointer, Bytes size) {
                fmt::format("some of the {} at {} is pinned already", ToString(size), pointer))
         .WithVendor(status.vendor_code(), status.vendor_name());
   }
+  if (status.ok()) open_->pinned().Add(id_, pointer, size);
   return status;
 }
 
@@ -249,7 +254,10 @@ Status VendorDevice::UnregisterHost(void* pointer) {
   KEEL_TRY(Enter(Primitive::kUnregisterHost, capabilities_.host_registration));
   CurrentScope current(api_, context_);
   CaptureModeScope mode(api_);
-  return Check(Primitive::kUnregisterHost, api_.host_unregister(pointer));
+  const PinnedRanges::Range range = open_->pinned().Take(pointer);
+  Status status = Check(Primitive::kUnregisterHost, api_.host_unregister(pointer));
+  if (!status.ok() && !range.size.empty()) open_->pinned().Add(range.owner, pointer, range.size);
+  return status;
 }
 
 Result<DeviceAddress> VendorDevice::GetHostAddress(const void* pointer) {

@@ -28,13 +28,17 @@ Status VendorDevice::CheckPinned(const hal::Copy& copy) const {
   return OkStatus();
 }
 
+bool VendorDevice::IsKnownPinned(const hal::Location& side, Bytes size) const {
+  return !side.on_host() || open_->pinned().Has(Pointer(side.address), size);
+}
+
 Status VendorDevice::EnqueueCopy(hal::StreamHandle stream, const hal::Copy& copy) {
   KEEL_TRY(Enter(Primitive::kCopy));
   KEEL_TRY(CheckStream(stream));
   KEEL_TRY(hal::CheckCopy(copy, /*same_space=*/true));
   const hal::Location& to = copy.destination;
   const hal::Location& from = copy.source;
-  if (to.on_host() || from.on_host()) {
+  if (!IsKnownPinned(to, copy.size) || !IsKnownPinned(from, copy.size)) {
     KEEL_ASSIGN(const bool capturing, IsCapturing(stream));
     if (capturing) KEEL_TRY(CheckPinned(copy));
   }
