@@ -40,7 +40,7 @@ def contents(paths):
 
 
 def flags_of(entry):
-    """The command's arguments without compiler, input, output and what only matters when it runs."""
+    """The command's arguments without compiler, input, output and what matters when it runs."""
     kept, skip = [], False
     for argument in shlex.split(entry["command"])[1:]:
         if skip:
