@@ -217,6 +217,8 @@ def _copy(a: keel.Array) -> Any:
 def test_an_interrupt_ends_a_wait(run: Run) -> None:
     result = run(
         "import signal, threading, keel, keel.testing\n"
+        # A shell starts what it puts into the background with the signal ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "stream = keel.device.Stream()\n"
         "with keel.testing.hold(stream):\n"
         "    a = keel.zeros(16, stream=stream)\n"
