@@ -55,7 +55,7 @@ int Main(int argc, char** argv) {
   AddGraphs();
 
   // Short turns, many of them; what the caller says comes later and wins.
-  std::string time = "--benchmark_min_time=0.02";
+  std::string time = "--benchmark_min_time=0.01";
   std::vector<char*> arguments = {argv[0], time.data()};
   arguments.insert(arguments.end(), argv + 1, argv + argc);
   int count = static_cast<int>(arguments.size());
