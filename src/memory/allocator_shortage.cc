@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/ranges.h"
 #include "memory/allocator_core.h"
 
 namespace keel::memory {
@@ -15,6 +16,7 @@ constexpr int kRounds = 16;
 
 Result<Block*> AllocatorCore::ObtainShort(Arena& arena, const Request& request,
                                           const Status& cause) {
+  const ScopedRange range("memory is short");
   {
     const MutexLock lock(stats_mutex_);
     ++slow_.num_alloc_retries;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ranges.h"
 #include "memory/allocator_core.h"
 
 namespace keel::memory {
@@ -17,6 +18,7 @@ std::string Text(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
 // --- Limits -----------------------------------------------------------------------------------
 
 Status AllocatorCore::Trim(std::uint64_t target) {
+  const ScopedRange range("trim");
   const Deadline deadline = Deadline::After(kPatience);
   Status found = TakeBackAll(deadline);
   // Here, and not under the lock that everybody needs who wants memory.

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/ranges.h"
 #include "keel/base/log.h"
 #include "memory/expandable_source.h"
 #include "memory/garbage.h"
@@ -13,6 +14,7 @@
 namespace keel::memory {
 
 Status ExpandableSource::UnmapGhost(std::map<std::uint64_t, Extent>::iterator extent) {
+  const ScopedRange range("unmap memory");
   std::erase(extent->second.handle->ghosts, extent->first);
   --ghosts_;
   ++stats_.unmapped;
@@ -52,6 +54,7 @@ void ExpandableSource::LimitGhosts() {
 }
 
 Status ExpandableSource::Release(Handle* handle) {
+  const ScopedRange range("give memory back");
   const std::uint64_t size = handle->size;
   const std::uint64_t home = handle->ghosts.empty() ? 0 : handle->ghosts.back();
   // Before: whoever registered the pages elsewhere must let go of them first.

@@ -8,6 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "base/ranges.h"
+
 namespace keel::memory {
 namespace {
 
@@ -431,6 +433,7 @@ Result<ExpandableSource::Handle*> ExpandableSource::Create(std::uint64_t size) {
         "{} more would exceed the limit of {}, of which {} is held", ToString(Bytes(size)),
         ToString(Bytes(limit_.limit())), ToString(Bytes(limit_.held()))));
   }
+  const ScopedRange range("take memory");
   Result<hal::PhysicalMemory> memory =
       Timed([&] { return hal::PhysicalMemory::Create(device_, Bytes(size), options_.memory); });
   if (!memory.ok()) {
@@ -456,6 +459,7 @@ Status ExpandableSource::MapAt(Handle* handle, Arena& arena, std::uint64_t addre
     ++stats_.returned;
     known->second.present = true;
   } else {
+    const ScopedRange mapping("map memory");
     KEEL_TRY(UnmapGhosts(address, address + handle->size));
     KEEL_TRY(index_.Cover(address, handle->size));
     const hal::AddressRange& range = RangeOf(address);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/ranges.h"
 #include "keel/base/log.h"
 #include "memory/host_state.h"
 
@@ -177,6 +178,7 @@ Status HostAllocator::State::GiveBack(Memories memories) {
   Status first;
   for (PinnedMemory& memory : memories) {
     if (!memory) continue;
+    const ScopedRange range("unpin host memory");
     const std::uint64_t size = memory.size().count();
     const Clock::time_point start = Clock::now();
     Status status = memory.Close();
@@ -195,6 +197,7 @@ Status HostAllocator::State::GiveBack(Memories memories) {
 }
 
 Status HostAllocator::State::WaitFor(const DeferredBlocks::Waiting& waiting) {
+  const ScopedRange range("wait for a stream");
   // Not the queues, which the lock guards: the device and what `waiting` keeps.
   KEEL_TRY(DeferredBlocks::Wait(*device_, waiting, Deadline::Never()));
   MutexLock lock(mutex_);
@@ -204,6 +207,7 @@ Status HostAllocator::State::WaitFor(const DeferredBlocks::Waiting& waiting) {
 
 Status HostAllocator::State::Trim(Bytes target) {
   KEEL_TRY(Usable());
+  const ScopedRange range("trim host memory");
   Memories released;
   Status first;
   {

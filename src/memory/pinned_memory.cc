@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ranges.h"
 #include "memory/host_segments.h"
 #include "memory/numa_policy.h"
 
@@ -81,6 +82,7 @@ std::string RegisteredPagesTraits::Describe(const Handle& handle) {
 
 Result<PinnedMemory> PinnedMemory::Create(const std::shared_ptr<hal::Device>& device, Bytes size,
                                           const PinnedOptions& options) {
+  const ScopedRange range("pin host memory");
   PinnedMemory memory;
   if (options.registered) {
     KEEL_ASSIGN(memory.owner_, Register(device, size, options));

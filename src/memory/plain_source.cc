@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/ranges.h"
 #include "keel/hal/capture_mode.h"
 #include "memory/garbage.h"
 
@@ -39,6 +40,7 @@ Result<hal::PlainMemory> PlainSource::Create(std::uint64_t bytes) {
         "{} more would exceed the limit of {}, of which {} is held", ToString(Bytes(bytes)),
         ToString(Bytes(limit_.limit())), ToString(Bytes(limit_.held()))));
   }
+  const ScopedRange range("take memory");
   Result<hal::PlainMemory> memory = hal::PlainMemory::Create(device_, Bytes(bytes));
   if (!memory.ok()) limit_.GiveBack(bytes);
   return memory;
@@ -92,6 +94,7 @@ bool PlainSource::TakeOut(const SegmentMap::iterator& segment, Arena& arena, std
 }
 
 Status PlainSource::Close(SegmentMap::iterator segment) {
+  const ScopedRange range("give memory back");
   const std::uint64_t size = segment->second.memory.size().count();
   const hal::ScopedCaptureMode relaxed(hal::CaptureMode::kRelaxed);
   Status closed = segment->second.memory.Close();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/fork.h"
+#include "base/ranges.h"
 #include "keel/base/log.h"
 #include "keel/base/mutex.h"
 #include "keel/memory/event_pool.h"
@@ -379,11 +380,13 @@ Staging::~Staging() = default;
 
 Status Staging::CopyToDevice(hal::StreamHandle stream, DeviceAddress destination,
                              const void* source, Bytes size, Deadline deadline) {
+  const ScopedRange range("staged copy to the device");
   return line_->CopyToDevice(stream, destination, source, size, deadline);
 }
 
 Status Staging::CopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source,
                            Bytes size, Deadline deadline) {
+  const ScopedRange range("staged copy to the host");
   return line_->CopyToHost(stream, destination, source, size, deadline);
 }
 

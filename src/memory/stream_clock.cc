@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/ranges.h"
 #include "keel/hal/capture_mode.h"
 
 namespace keel::memory {
@@ -81,6 +82,7 @@ Status StreamClock::Wait(std::uint64_t epoch, Deadline deadline) {
     end = std::move(*found);
     ends_.erase(found);
   }
+  const ScopedRange range("wait for a stream");
   // Without the lock: others go on freeing meanwhile, and the stream may depend on them.
   Status waited = end.event.Synchronize(deadline);
   const MutexLock lock(mutex_);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ranges.h"
 #include "keel/base/version.h"
 #include "keel/memory/process_memory.h"
 
@@ -255,6 +256,7 @@ class Taker {
 
 Result<Snapshot> TakeSnapshot(std::span<DeviceAllocator* const> allocators,
                               const LiveSnapshotOptions& options) {
+  const ScopedRange range("take a snapshot");
   Taker taker(options.log != nullptr ? *options.log : EventLog::Global());
   return taker.Take(allocators, options.events);
 }

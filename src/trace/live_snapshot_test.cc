@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/forked_child_test.h"
+#include "base/recorded_ranges_test.h"
 #include "keel/trace/snapshot_file.h"
 #include "keel/trace/summary.h"
 #include "memory/device_allocator_test.h"
@@ -42,6 +43,13 @@ class LiveSnapshotTest : public memory::DeviceAllocatorTest {
 
   telemetry::EventLog log_;
 };
+
+TEST_P(LiveSnapshotTest, ShowsInProfilers) {
+  const auto allocator = Make(&log_);
+  RecordedRanges ranges;
+  ASSERT_TRUE(IsOk(Take(*allocator)));
+  EXPECT_THAT(ranges.Take(), ::testing::ElementsAre("take a snapshot"));
+}
 
 TEST_P(LiveSnapshotTest, IsWhatTheAllocatorHoldsAndSurvivesBothFormats) {
   const auto allocator = Make(&log_);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ranges.h"
 #include "keel/trace/atomic_file.h"
 #include "trace/compressed_file.h"
 #include "trace/json.h"
@@ -84,6 +85,7 @@ Result<Snapshot> ReadSnapshotFile(const std::string& path, Bytes limit) {
 }
 
 Status WriteSnapshotFile(const std::string& path, const Snapshot& snapshot, SnapshotFormat format) {
+  const ScopedRange range("write a snapshot");
   KEEL_TRY(CheckSnapshot(snapshot).Annotate(fmt::format("writing '{}'", path)));
   KEEL_ASSIGN(AtomicFile file, AtomicFile::Create(path));
   KEEL_TRY(Emit(snapshot, format, [&](std::string_view piece) { return file.Write(piece); }));

@@ -371,6 +371,7 @@ def test_a_forked_child_is_silent(folder: Folder, first_use: str) -> None:
     )
     assert result.stdout == "child\nparent\n"
     assert result.stderr.count("keel run") == 1, result.stderr
+    assert "Error" not in result.stderr
     # The parent's own, of which the snapshot is written if there is something to show.
     assert len(list(folder.path.iterdir())) == (2 if first_use == "before" else 1)
 

@@ -148,7 +148,7 @@ std::vector<std::string> Forwarded(const CLI::App& app) {
     if (name == "--python") continue;
     const std::string& value = option->results().back();
     const bool bare = option->get_items_expected_max() == 0 && value == "true";
-    arguments.push_back(bare ? name : name + "=" + value);
+    arguments.push_back(bare ? name : fmt::format("{}={}", name, value));
   }
   return arguments;
 }

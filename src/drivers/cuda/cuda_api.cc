@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "drivers/cuda/abi.h"
+#include "drivers/cuda/nvtx.h"
 #include "drivers/cuda/standard_kernels_ptx.h"
 #include "drivers/shared/context_api.h"
 
@@ -31,6 +32,10 @@ struct Form {
 
 }  // namespace
 
-Result<const vendor::VendorApi*> LoadApi() { return vendor::ContextApi<Form>::Load(); }
+Result<const vendor::VendorApi*> LoadApi() {
+  auto api = vendor::ContextApi<Form>::Load();
+  if (api.ok()) AttachProfiler();
+  return api;
+}
 
 }  // namespace keel::cuda
