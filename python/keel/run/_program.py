@@ -44,6 +44,7 @@ def run(program: Program, failed: Callable[[BaseException], None]) -> None:
         if program.kind == "module":
             _run_as_main(program.target, True)
         elif program.kind == "code":
+            _show_source(program.target)
             exec(compile(program.target, "<string>", "exec", dont_inherit=True), main.__dict__)
         elif _is_container(program.target):
             _run_as_main("__main__", False)
@@ -109,6 +110,16 @@ def _load(target: str, main: ModuleType) -> bytes | CodeType:
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
     with io.open_code(path) as file:
         return file.read()
+
+
+def _show_source(code: str) -> None:
+    """Tracebacks have lines of what was given with -c, where Python's own have."""
+    if sys.version_info < (3, 13):
+        return
+    import linecache
+
+    lines = [f"{line}\n" for line in code.splitlines()]
+    linecache.cache["<string>"] = (len(code), None, lines, "<string>")
 
 
 def _report_as(error: BaseException, traceback: TracebackType | None) -> None:

@@ -149,13 +149,20 @@ class Session:
                 _print(f"keel run: out of memory; 'keel report {path}' shows what was held\n")
 
     def _watch_torch(self) -> None:
-        # Errors of its allocator are made in C++; it has a way to tell.
-        attach: Any = getattr(
-            getattr(sys.modules["torch"], "_C", None), "_cuda_attach_out_of_memory_observer", None
-        )
-        if attach is not None:
-            with contextlib.suppress(Exception):
-                attach(self._raised)
+        """Errors of its allocator are made in C++, and it tells observers before."""
+        torch: Any = sys.modules["torch"]
+
+        def observe(*_: object) -> None:
+            with contextlib.suppress(Exception):  # which would replace the error
+                self._raised()
+
+        def attach() -> None:
+            with contextlib.suppress(Exception):  # without it, errors that nobody catches remain
+                torch._C._cuda_attach_out_of_memory_observer(observe)
+
+        with contextlib.suppress(AttributeError):
+            # Attaching begins to use the device, which is the program's to do.
+            torch.cuda._lazy_call(attach)
 
     def _watch_threads(self) -> None:
         before = threading.excepthook
