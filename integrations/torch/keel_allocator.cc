@@ -220,10 +220,14 @@ void KeelAllocator::setMemoryFraction(double fraction, c10::DeviceIndex device) 
   Check(Get(device).allocator().SetFraction(fraction));
 }
 
-void KeelAllocator::emptyCache(c10::MempoolId_t) {
+void KeelAllocator::emptyCache(c10::MempoolId_t pool) {
   for (int i = 0; i < device_count_; ++i) {
     Device* const device = Find(static_cast<c10::DeviceIndex>(i));
-    if (device != nullptr) Check(device->allocator().EmptyCache());
+    if (device == nullptr) continue;
+    const Status status = device->allocator().EmptyCache();
+    // Of one pool it is asked for by that pool's destructor, which nothing may leave.
+    if (pool == c10::MempoolId_t{0, 0}) Check(status);
+    if (!status.ok()) TORCH_WARN("memory of a pool was not given back: ", status.ToString());
   }
 }
 
@@ -275,6 +279,12 @@ void KeelAllocator::createOrIncrefPool(c10::DeviceIndex device, c10::MempoolId_t
       "Keel cannot take the memory of a torch.cuda.MemPool from another allocator: leave the "
       "allocator out, or run this program without keel.torch.install()");
   Get(device).Enter(pool);
+}
+
+void KeelAllocator::setUseOnOOM(c10::DeviceIndex, c10::MempoolId_t, bool wanted) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !wanted,
+      "Keel does not lend the memory of a torch.cuda.MemPool to others: leave use_on_oom out");
 }
 
 // --- What is not there ------------------------------------------------------------------------

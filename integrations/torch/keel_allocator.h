@@ -107,6 +107,11 @@ class KeelAllocator final : public caching::CUDAAllocator {
                           std::shared_ptr<caching::CUDAAllocator> allocator);
   void createOrIncrefPool(c10::DeviceIndex device, c10::MempoolId_t pool,
                           caching::CUDAAllocator* allocator);
+  // Every MemPool says at its end that it is not wanted; that it is, is not there.
+  void setUseOnOOM(c10::DeviceIndex device, c10::MempoolId_t pool, bool wanted);
+  void setUseOnOOM(c10::DeviceIndex device, c10::MempoolId_t pool) {
+    setUseOnOOM(device, pool, true);
+  }
   bool checkPoolLiveAllocations(c10::DeviceIndex device, c10::MempoolId_t pool,
                                 const std::unordered_set<void*>& expected) override;
 

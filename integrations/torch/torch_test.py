@@ -19,6 +19,9 @@ if not torch.cuda.is_available():
 import keel  # noqa: E402
 import keel.torch  # noqa: E402
 
+# PyTorch's own warnings are none of ours.
+pytestmark = pytest.mark.filterwarnings("default")
+
 MIB = 1 << 20
 
 
@@ -157,6 +160,8 @@ def test_a_pool_of_the_program() -> None:
     assert any(inside.data_ptr() in r for r in addresses)
     assert not any(outside.data_ptr() in r for r in addresses)
     assert all(tuple(s["segment_pool_id"]) == tuple(pool.id) for s in segments)
+    with pytest.raises(NotImplementedError, match="use_on_oom"):
+        torch.cuda.MemPool(use_on_oom=True)
 
 
 def test_running_out_of_memory_is_pytorchs_error_and_goes_by() -> None:
