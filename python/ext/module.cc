@@ -5,6 +5,7 @@
 #include "device.h"
 #include "dlpack.h"
 #include "keel/base/version.h"
+#include "pinned.h"
 #include "storage.h"
 #include "stream.h"
 
@@ -16,5 +17,6 @@ NB_MODULE(_keel, m) {
   keel::python::BindMemory(m);
   keel::python::BindStream(m);
   keel::python::BindStorage(m);
+  keel::python::BindPinned(m);
   keel::python::BindDlpack(m);
 }

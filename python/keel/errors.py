@@ -8,6 +8,8 @@ the wrong type, a closed array) are plain :class:`TypeError` and :class:`ValueEr
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 __all__ = [
@@ -118,6 +120,28 @@ _KINDS: dict[str, type[Error]] = {
 }
 
 
+_observers: list[Callable[[OutOfMemoryError], None]] = []
+# An observer that runs out of memory itself is not told of that.
+_observed: ContextVar[bool] = ContextVar("keel observed", default=False)
+
+
+def _tell(error: OutOfMemoryError) -> None:
+    """The observers of keel.memory.on_out_of_memory. What they raise is printed."""
+    if _observed.get():
+        return
+    token = _observed.set(True)
+    try:
+        for observer in tuple(_observers):
+            try:
+                observer(error)
+            except Exception:
+                import traceback
+
+                traceback.print_exc()
+    finally:
+        _observed.reset(token)
+
+
 def _exception_of(
     code: str, message: str, vendor_code: int, vendor_name: str, report: str, forked: bool
 ) -> Error:
@@ -125,5 +149,7 @@ def _exception_of(
     if forked:
         return ForkedProcessError(message, code, vendor_code, vendor_name)
     if code == "RESOURCE_EXHAUSTED":
-        return OutOfMemoryError(message, code, vendor_code, vendor_name, report)
+        error = OutOfMemoryError(message, code, vendor_code, vendor_name, report)
+        _tell(error)
+        return error
     return _KINDS.get(code, Error)(message, code, vendor_code, vendor_name)

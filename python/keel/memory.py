@@ -10,16 +10,16 @@ numbers opens no device: one that nobody uses has zeros.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
 
-from keel import _keel
+from keel import _keel, errors
 from keel._selection import DeviceLike, find_in_use, name_of, open_device
 from keel._stream import Stream, stream_of
 from keel._summary import summarize
-from keel.errors import Error
+from keel.errors import Error, OutOfMemoryError
 
 __all__ = [
     "caching_allocator_alloc",
@@ -38,6 +38,7 @@ __all__ = [
     "memory_snapshot",
     "memory_stats",
     "memory_summary",
+    "on_out_of_memory",
     "record_memory_history",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
@@ -221,6 +222,21 @@ def dump_snapshot(
         if error.vendor_name.startswith("E") and error.vendor_code > 0:  # the system's own
             raise OSError(error.vendor_code, os.strerror(error.vendor_code), path) from error
         raise
+
+
+def on_out_of_memory(observer: Callable[[OutOfMemoryError], None]) -> Callable[[], None]:
+    """Call ``observer(error)`` in the thread that runs out of memory, before the error is raised.
+
+    For what this package raises, on all devices: the moment to take a snapshot. What the observer
+    raises is printed and goes no further. Returns a function that ends it; again: nothing.
+    """
+    errors._observers.append(observer)
+
+    def end() -> None:
+        if observer in errors._observers:
+            errors._observers.remove(observer)
+
+    return end
 
 
 def record_memory_history(

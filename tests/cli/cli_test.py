@@ -45,7 +45,7 @@ class HelpTest(CliTest):
             self.assertIn(text, run.stdout)
 
     def test_lines_fit(self):
-        for subcommand in ((), ("info",), ("demo",), ("replay",), ("bench",)):
+        for subcommand in ((), ("info",), ("demo",), ("replay",), ("bench",), ("run",)):
             for line in keel(*subcommand, "--help").stdout.splitlines():
                 self.assertLessEqual(len(line), 100, line)
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import keel
+import keel.cupy
 import keel.testing
 from conftest import ROOT
 
@@ -29,7 +30,7 @@ def test_resident_weights(tmp_path: Path) -> None:
 def test_the_reference_lists_what_there_is() -> None:
     text = (ROOT / "docs" / "reference.md").read_text()
     section = text.split("\n## Python\n")[1].split("\n## ")[0]
-    for module in (keel.memory, keel.device, keel.testing):
+    for module in (keel.memory, keel.device, keel.cupy, keel.testing):
         (line,) = (row for row in section.splitlines() if f"| `{module.__name__}` |" in row)
         listed = set(re.findall(r"`(\w+)`", line.split("|")[2]))
         types = {"DeviceLike", "DeviceProperties"}  # what arguments and results are

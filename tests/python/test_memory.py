@@ -242,3 +242,29 @@ def test_a_dump_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
         keel.memory.dump_snapshot(tmp_path / "no" / "memory.json")
     assert caught.value.filename == str(tmp_path / "no" / "memory.json")
     assert os.listdir(tmp_path) == []
+
+
+def test_observers_are_told_before_an_error_is_raised(capfd: pytest.CaptureFixture[str]) -> None:
+    told: list[tuple[str, int]] = []
+    with keel.empty(5 << 20, "uint8"):
+        held = keel.memory.memory_allocated()
+
+        def observe(error: keel.OutOfMemoryError) -> None:
+            told.append((error.code, keel.memory.memory_allocated()))
+            with pytest.raises(keel.OutOfMemoryError):  # which nobody is told of
+                keel.empty(1 << 40)
+
+        def fail(error: keel.OutOfMemoryError) -> None:
+            raise LookupError(error.code)
+
+        ends = [keel.memory.on_out_of_memory(observer) for observer in (fail, observe)]
+        with pytest.raises(keel.OutOfMemoryError, match="4 TiB"):
+            keel.empty(1 << 40)
+        assert told == [("RESOURCE_EXHAUSTED", held)]
+        assert "LookupError: RESOURCE_EXHAUSTED" in capfd.readouterr().err
+        for end in ends:
+            end()
+            end()
+        with pytest.raises(keel.OutOfMemoryError):
+            keel.empty(1 << 40)
+        assert len(told) == 1

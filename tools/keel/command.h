@@ -32,5 +32,6 @@ Command AddDemo(CLI::App& parent);
 Command AddReplay(CLI::App& parent);
 Command AddReport(CLI::App& parent);
 Command AddBench(CLI::App& parent);
+Command AddRun(CLI::App& parent);
 
 }  // namespace keel::cli
