@@ -1,9 +1,4 @@
-"""keel.cupy with CuPy and a GPU; skipped where one of them is missing.
-
-Without the settings of the other tests, which are for the simulated device:
-
-    python -m pytest --confcutdir=tests/python/gpu tests/python/gpu
-"""
+"""CuPy on Keel's memory, on a real GPU. Run by `./dev gpu`; skipped elsewhere."""
 
 from __future__ import annotations
 
@@ -17,8 +12,6 @@ from typing import Any
 
 import pytest
 
-if os.environ.get("KEEL_DRIVER") == "sim":
-    pytest.skip("these tests are not for the simulated device", allow_module_level=True)
 cupy: Any = pytest.importorskip("cupy")
 if not cupy.is_available():
     pytest.skip("CuPy finds no GPU", allow_module_level=True)
