@@ -142,7 +142,8 @@ def test_graphed_callables() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
     model = model.cuda()
     sample = torch.randn(16, 64, device="cuda")
-    expected = model(sample)
+    with torch.no_grad():  # a graph of autograd that lives on would keep its stream
+        expected = model(sample)
     graphed = torch.cuda.make_graphed_callables(model, (sample.clone().requires_grad_(),))
     for _ in range(3):
         out = graphed(sample.clone().requires_grad_())

@@ -152,11 +152,29 @@ def _compile(target: Path, torch: Path, compiler: list[str], cuda: Path) -> None
     sources = sorted(_SOURCES.glob("*.cc"))
     with ThreadPoolExecutor(min(len(sources), os.cpu_count() or 1)) as pool:
         objects = list(pool.map(compiled, sources))
-    # Not linked with the CUDA runtime: its functions are those of the one that PyTorch brought.
+    # The CUDA runtime and the C++ library are those that PyTorch brought: named here, the compiler
+    # could put in others, even copies, and two C++ libraries in one process do not know each other's
+    # streams and exceptions.
     libraries = ["-lc10", "-lc10_cuda", "-ltorch_cuda", "-ltorch_cpu", "-ltorch"]
-    _run([*compiler, "-shared", *map(str, objects), "-o", str(target), f"-L{torch / 'lib'}",
-          *libraries, f"-Wl,-rpath,{torch / 'lib'}", f"-L{_KEEL}", f"-l:{_keel_library().name}",
-          f"-Wl,-rpath,{_KEEL}"])
+    _run(
+        [
+            *compiler,
+            "-shared",
+            "-nodefaultlibs",
+            *map(str, objects),
+            "-o",
+            str(target),
+            f"-L{torch / 'lib'}",
+            *libraries,
+            f"-Wl,-rpath,{torch / 'lib'}",
+            f"-L{_KEEL}",
+            f"-l:{_keel_library().name}",
+            f"-Wl,-rpath,{_KEEL}",
+            "-lm",
+            "-lc",
+            "-lgcc_s",
+        ]
+    )
 
 
 def _run(command: list[str]) -> None:
