@@ -167,9 +167,10 @@ def test_a_limit_holds_for_cupy() -> None:
 def test_pinned_memory() -> None:
     import cupyx  # type: ignore[import-not-found]
 
-    before = keel.memory.host_memory_stats(DEVICE)["active_bytes.allocated"]
+    before = keel.memory.host_memory_stats(DEVICE)
     host = cupyx.empty_pinned(1 << 18, "float32")
-    assert keel.memory.host_memory_stats(DEVICE)["active_bytes.allocated"] >= before + host.nbytes
+    taken = keel.memory.host_memory_stats(DEVICE)["active_bytes.allocated"]
+    assert taken >= before["active_bytes.allocated"] + host.nbytes
     host[:] = np.arange(1 << 18)
     a = cupy.empty(1 << 18, "float32")
     a.set(host)
@@ -178,7 +179,9 @@ def test_pinned_memory() -> None:
     del host
     gc.collect()
     cupy.cuda.alloc_pinned_memory(1)  # CuPy lets go of what copies are done with
-    assert keel.memory.host_memory_stats(DEVICE)["active_bytes.current"] == before
+    # Less than before, where earlier tests left copies that are done only now.
+    held = keel.memory.host_memory_stats(DEVICE)["active_bytes.current"]
+    assert held <= before["active_bytes.current"]
 
 
 def test_arrays_outlive_the_installation() -> None:
