@@ -41,8 +41,9 @@ def main():
     # A size is compiled at its first step, recorded at its second and replayed from then on.
     run = Run(__doc__, gpu=GPU, cpu=CPU, steps=30, warm_up=8)
     sizes = run.sizes
-    model = nn.Sequential(*(Block(sizes.width) for _ in range(sizes.blocks)))
-    model = model.to(run.device, torch.bfloat16).eval()
+    with run.device:
+        model = nn.Sequential(*(Block(sizes.width) for _ in range(sizes.blocks)))
+    model = model.to(torch.bfloat16).eval()
     compiled = torch.compile(model, mode="reduce-overhead", dynamic=False)
     inputs = [torch.randn(rows, sizes.width, device=run.device, dtype=torch.bfloat16)
               for rows in sizes.rows]
@@ -56,7 +57,7 @@ def main():
         try:
             run.steps(step)
         except RuntimeError as error:
-            run.note("refused", f"{type(error).__name__}: {error}".strip())
+            run.refused(error)
         else:
             # Without an error the compiler can still have decided against graphs.
             from torch._dynamo.utils import counters

@@ -36,7 +36,8 @@ class WholeStep:
     """Forward, backward and the optimizer in one graph. It owns what the graph works on."""
 
     def __init__(self, run):
-        self.model = perceptron(run.sizes, run.sizes.features, run.sizes.features).to(run.device)
+        with run.device:
+            self.model = perceptron(run.sizes, run.sizes.features, run.sizes.features)
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=1e-4, capturable=run.on_gpu)
         self.rows, self.targets = batch_of(run.sizes, run.device)
@@ -76,8 +77,9 @@ class WholeStep:
 def in_parts(run):
     """A function from a batch to its loss: two parts of a model by graphs, the rest not."""
     sizes = run.sizes
-    first = perceptron(sizes, sizes.features, sizes.features).to(run.device)
-    second = perceptron(sizes, sizes.features, sizes.features).to(run.device)
+    with run.device:
+        first = perceptron(sizes, sizes.features, sizes.features)
+        second = perceptron(sizes, sizes.features, sizes.features)
     optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.01)
     if run.on_gpu:
         rows, _ = batch_of(sizes, run.device)

@@ -70,7 +70,8 @@ class Network(nn.Module):
 def main():
     run = Run(__doc__, gpu=GPU, cpu=CPU, steps=32, warm_up=8)
     sizes = run.sizes
-    model = Network(sizes).to(run.device)
+    with run.device:
+        model = Network(sizes)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     loader = DataLoader(
         Recordings(sizes, run.count * sizes.batch), batch_size=sizes.batch, shuffle=True,

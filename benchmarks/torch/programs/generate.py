@@ -72,7 +72,8 @@ class Decoder(nn.Module):
 def main():
     run = Run(__doc__, gpu=GPU, cpu=CPU, steps=14, warm_up=3)
     sizes = run.sizes
-    model = Decoder(sizes).to(run.device, torch.bfloat16).eval()
+    with run.device:
+        model = Decoder(sizes).to(torch.bfloat16).eval()
 
     def step(index):
         """One prompt, and as many words after it as are asked for."""

@@ -1,8 +1,8 @@
 """What the programs here share: options, fixed seeds, timed steps and the file of figures.
 
-A program is an ordinary user of PyTorch. It does the same work, bit by bit, wherever it runs on the
-same kind of device, so what differs between two runs is the allocator's doing. To be imported before
-torch is used.
+A program is an ordinary user of PyTorch. It does the same work, bit by bit, wherever it runs on
+the same kind of device, so what differs between two runs is the allocator's doing. To be imported
+before torch is used.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def _memory(device):
 
 
 class Run:
-    """One run: `steps(step)` calls step(index) for every step, `finish()` writes what was found out.
+    """One run: `steps(step)` calls step(index) for every step, `finish()` writes what was found.
 
     `sizes` is the program's own description of its work for this device: on a GPU the real one, on
     the CPU one that is small enough to try the program out.
@@ -49,7 +49,7 @@ class Run:
         parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda",
                             help="cpu: tiny, to try the program out (default: cuda)")
         parser.add_argument("--steps", type=int, default=steps, metavar="N",
-                            help=f"how many are timed, after {warm_up} that are not (default: {steps})")
+                            help=f"timed ones, after {warm_up} that are not (default: {steps})")
         parser.add_argument("--json", metavar="FILE", help="where to write what was found out")
         options = parser.parse_args()
         if options.steps < 1:
@@ -74,6 +74,11 @@ class Run:
         """Something else that is worth knowing about this run: a number or a text."""
         self.notes[name] = value
         print(f"{name}: {value}")
+
+    def refused(self, error):
+        """What the program is about cannot be had here; what it did until then says nothing."""
+        self._losses, self._times = [], []
+        self.note("refused", f"{type(error).__name__}: {error}".strip())
 
     def steps(self, step):
         """What a step returns are its losses: tensors of one element, or one such tensor."""

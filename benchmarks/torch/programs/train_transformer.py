@@ -62,7 +62,8 @@ class Decoder(nn.Module):
 def main():
     run = Run(__doc__, gpu=GPU, cpu=CPU, steps=24, warm_up=6)
     sizes = run.sizes
-    model = Decoder(sizes).to(run.device)
+    with run.device:
+        model = Decoder(sizes)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
 
     def step(index):

@@ -1,4 +1,4 @@
-"""Trains a small residual network on images; the last batch of an epoch is smaller than the rest."""
+"""Trains a small residual network on images; the last batch of an epoch is a smaller one."""
 
 from dataclasses import dataclass
 
@@ -55,7 +55,8 @@ class Network(nn.Module):
 def main():
     run = Run(__doc__, gpu=GPU, cpu=CPU, steps=25, warm_up=5)
     sizes = run.sizes
-    model = Network(sizes).to(run.device)
+    with run.device:
+        model = Network(sizes)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
     batches = [min(sizes.batch, sizes.images - begin)
                for begin in range(0, sizes.images, sizes.batch)]

@@ -1,7 +1,7 @@
-"""Trains while a second stream fetches and prepares the next batch and a third one takes statistics.
+"""Trains while a second stream fetches and prepares the next batch and a third takes statistics.
 
-What the second stream allocates is used on the first, what the first allocates is used on the third:
-both say so by record_stream and let go of it at once.
+What the second stream allocates is used on the first, what the first allocates is used on the
+third: both say so by record_stream and let go of it at once.
 """
 
 from contextlib import nullcontext
@@ -56,11 +56,12 @@ def main():
     streams = Streams(run.on_gpu)
     if not run.on_gpu:
         run.note("streams", "left out: there are none on the CPU")
-    layers = [nn.Linear(sizes.features, sizes.width), nn.GELU()]
-    for _ in range(sizes.layers - 1):
-        layers += [nn.Linear(sizes.width, sizes.width), nn.GELU()]
-    model = nn.Sequential(*layers).to(run.device)
-    scores = nn.Linear(sizes.width, 10).to(run.device)
+    with run.device:
+        layers = [nn.Linear(sizes.features, sizes.width), nn.GELU()]
+        for _ in range(sizes.layers - 1):
+            layers += [nn.Linear(sizes.width, sizes.width), nn.GELU()]
+        model = nn.Sequential(*layers)
+        scores = nn.Linear(sizes.width, 10)
     optimizer = torch.optim.SGD([*model.parameters(), *scores.parameters()], lr=0.01, momentum=0.9)
     host = torch.rand(sizes.most, sizes.features, pin_memory=run.on_gpu)
     # Also used by the other streams, which must find it ready.
