@@ -41,7 +41,6 @@ CONFIGURATIONS = {
 }
 # Of the caller's: what a configuration is, is said here.
 CONFIGURING = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING")
-RUN_SECONDS = 150  # a program that takes longer hangs
 ERROR_LINES = 12  # of what a program that failed said last
 
 
@@ -58,7 +57,7 @@ def in_turns(programs, configurations, turns):
                 yield program, configuration, turn
 
 
-def run_one(program, configuration, folder, arguments, timeout=RUN_SECONDS):
+def run_one(program, configuration, folder, arguments, timeout):
     """What the program found out, or `failed`: why there is nothing."""
     prefix, settings = CONFIGURATIONS[configuration]
     out, errors = folder / "figures.json", folder / "errors"
@@ -76,7 +75,7 @@ def run_one(program, configuration, folder, arguments, timeout=RUN_SECONDS):
             code = process.wait(timeout)
             problem = None if code == 0 else ending(code)
         except subprocess.TimeoutExpired:
-            problem = f"still running after {timeout} s"
+            problem = f"still running after {timeout:g} s"
         finally:
             # With the processes that it started, also when this one is interrupted.
             if process.poll() is None:
@@ -106,8 +105,9 @@ def last_lines(text):
 
 
 def run_all(options, folder, clock=time.monotonic, run=run_one):
-    """All runs, each with its program, configuration and turn, and what the budget left out."""
-    runs, left_out, failed = [], [], set()
+    """All runs, each with its program, configuration and turn, and those that were left out: by the
+    budget, or by whoever interrupted this. The runs until then are worth keeping."""
+    runs, left_out, failed, interrupted = [], [], set(), False
     arguments = ["--device", options.device]
     if options.steps is not None:
         arguments += ["--steps", str(options.steps)]
@@ -117,12 +117,19 @@ def run_all(options, folder, clock=time.monotonic, run=run_one):
         name = {"program": program, "configuration": configuration, "turn": turn}
         if (program, configuration) in failed:
             continue  # it would take the time again, and fail again
-        if options.budget is not None and clock() - begin >= options.budget:
+        spent = options.budget is not None and clock() - begin >= options.budget
+        if spent or interrupted:
             left_out.append(name)
             continue
         say(f"turn {turn + 1} of {options.turns}: {program}, {configuration} ... ", end="")
         began = clock()
-        result = run(program, configuration, folder, arguments)
+        try:
+            result = run(program, configuration, folder, arguments, options.timeout)
+        except KeyboardInterrupt:
+            say("interrupted")
+            interrupted = True
+            left_out.append(name)
+            continue
         seconds = clock() - began
         if "failed" in result:
             failed.add((program, configuration))
@@ -279,7 +286,7 @@ def print_comparison(stored, markdown=False):
             for line in row["errors"]:
                 print(f"    {line}")
     for program, configurations in left_out_of(stored["left_out"]).items():
-        print(f"{program}: left out to keep the budget: " + "; ".join(
+        print(f"{program}: left out: " + "; ".join(
             f"{configuration} turn {', '.join(map(str, turns))}"
             for configuration, turns in configurations.items()))
 
@@ -334,6 +341,8 @@ def parse(argv):
                         help="cpu: tiny, to see that the programs run (default: cuda)")
     parser.add_argument("--budget", type=float, metavar="SECONDS",
                         help="start nothing any more when so much time has passed")
+    parser.add_argument("--timeout", type=float, default=90, metavar="SECONDS",
+                        help="a program that takes longer has failed (default: 90)")
     parser.add_argument("--bin", type=Path, default=ROOT / "build-release" / "bin", metavar="DIR",
                         help="where the keel command is (default: build-release/bin)")
     parser.add_argument("--out", type=Path, metavar="FILE",
@@ -375,6 +384,8 @@ def main(argv):
                        "device": device})
         slug = record.machine_slug(machine, device)
         out = out or ROOT / "benchmarks" / "results" / f"{slug}-{now:%Y-%m-%d}-torch.json"
+    # What `timeout` sends ends this as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as folder:
         runs, left_out = run_all(options, Path(folder))
     stored.update({

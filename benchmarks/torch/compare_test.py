@@ -155,7 +155,7 @@ class Comparison(unittest.TestCase):
         lines = printed(stored, markdown=True).splitlines()
         self.assertTrue(lines[1].startswith("| program | allocator |"))
         self.assertEqual(lines[3].count("|"), lines[1].count("|"))
-        self.assertIn("train: left out to keep the budget: keel turn 2, 3", lines)
+        self.assertIn("train: left out: keel turn 2, 3", lines)
 
 
 class Runs(unittest.TestCase):
@@ -163,10 +163,12 @@ class Runs(unittest.TestCase):
         self.now = 0.0
         self.started = []
 
-    def run_all(self, *argv, failing=()):
-        def run(program, configuration, folder, arguments):
+    def run_all(self, *argv, failing=(), interrupted_at=None):
+        def run(program, configuration, folder, arguments, timeout):
             self.now += 10
             self.started.append((program, configuration))
+            if len(self.started) == interrupted_at:
+                raise KeyboardInterrupt
             if (program, configuration) in failing:
                 return {"failed": "exit code 1", "errors": []}
             return {"losses": [], "step_ms": [], "memory": {}, "notes": {}, "backend": None}
@@ -194,6 +196,13 @@ class Runs(unittest.TestCase):
         self.assertEqual(left_out, [
             {"program": "generate", "configuration": "pytorch-expandable", "turn": 1},
             {"program": "generate", "configuration": "pytorch", "turn": 1}])
+
+    def test_an_interrupt_keeps_what_was_run(self):
+        runs, left_out = self.run_all("--programs", "generate", "--turns", "2", interrupted_at=3)
+        self.assertEqual(len(self.started), 3)
+        self.assertEqual(len(runs), 2)
+        self.assertEqual([run["configuration"] for run in left_out],
+                         ["keel", "keel", "pytorch-expandable", "pytorch"])
 
     def test_what_failed_is_not_run_again(self):
         runs, _ = self.run_all("--programs", "generate", "--turns", "3",

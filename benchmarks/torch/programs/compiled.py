@@ -41,6 +41,8 @@ def main():
     # A size is compiled at its first step, recorded at its second and replayed from then on.
     run = Run(__doc__, gpu=GPU, cpu=CPU, steps=30, warm_up=8)
     sizes = run.sizes
+    # The compiler's own choices too.
+    torch.use_deterministic_algorithms(True)
     with run.device:
         model = nn.Sequential(*(Block(sizes.width) for _ in range(sizes.blocks)))
     model = model.to(torch.bfloat16).eval()

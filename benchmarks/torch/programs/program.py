@@ -65,7 +65,8 @@ class Run:
         self._losses = []
         self._times = []
         torch.manual_seed(1)
-        torch.use_deterministic_algorithms(True)
+        # Like use_deterministic_algorithms(True), which also loads the compiler: a second per run.
+        torch.set_deterministic_debug_mode("error")
         # Kernels that fill what `empty` returns are not part of anybody's program.
         torch.utils.deterministic.fill_uninitialized_memory = False
         torch.set_float32_matmul_precision("high")
