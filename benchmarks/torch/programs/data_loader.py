@@ -27,7 +27,8 @@ CLASSES = 20
 
 
 class Recordings(Dataset):
-    """Each a piece of one long noise: no two are equal, and none takes long to make."""
+    """Each a piece of one long noise, which takes no time to make. A batch has those of nearly the
+    same length, as people arrange them to save work; no two batches are alike."""
 
     def __init__(self, sizes, count):
         self.sizes = sizes
@@ -39,7 +40,8 @@ class Recordings(Dataset):
 
     def __getitem__(self, index):
         sizes = self.sizes
-        length = sizes.shortest + index * 7919 % (sizes.longest - sizes.shortest + 1)
+        in_batch = index // sizes.batch * 7919 % (sizes.longest - sizes.shortest + 1)
+        length = sizes.shortest + max(0, in_batch - index % 16)
         begin = index * 31 % 997
         return self.noise[begin: begin + length], index % CLASSES
 
@@ -74,9 +76,9 @@ def main():
         model = Network(sizes)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     loader = DataLoader(
-        Recordings(sizes, run.count * sizes.batch), batch_size=sizes.batch, shuffle=True,
+        Recordings(sizes, run.count * sizes.batch), batch_size=sizes.batch,
         num_workers=WORKERS, multiprocessing_context="fork", prefetch_factor=1,
-        collate_fn=together, pin_memory=run.on_gpu, generator=torch.Generator().manual_seed(1))
+        collate_fn=together, pin_memory=run.on_gpu)
     batches = iter(loader)
 
     def step(index):
