@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <ranges>
 
 #include "base/fork.h"
 #include "keel/base/log.h"
@@ -386,8 +387,8 @@ Arena& AllocatorCore::RouteSlow(ThreadCache& cache, const Request& request) {
   const telemetry::Pool kind = KindOf(request.size);
   if (open_pools_.load(std::memory_order_acquire) != 0) {
     const MutexLock lock(pools_mutex_);
-    for (const auto& [id, pool] : pools_) {
-      if (pool.open && pool.filter(request.stream)) return arenas_.Find(request.stream, kind, id);
+    for (const PoolId id : std::views::reverse(open_order_)) {
+      if (pools_.at(id).filter(request.stream)) return arenas_.Find(request.stream, kind, id);
     }
   }
   Arena& arena = arenas_.Find(request.stream, kind, 0);

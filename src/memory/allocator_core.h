@@ -206,6 +206,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   Mutex pools_mutex_;
   PoolId last_pool_ KEEL_GUARDED_BY(pools_mutex_) = 0;
   std::map<PoolId, PoolState> pools_ KEEL_GUARDED_BY(pools_mutex_);
+  std::vector<PoolId> open_order_ KEEL_GUARDED_BY(pools_mutex_);  // those that are open
 
   Mutex peers_mutex_;
   // Held open: the device is asked to give them access by what they are now.

@@ -108,6 +108,7 @@ Status AllocatorCore::BeginPool(PoolId pool, std::function<bool(hal::StreamHandl
   if (found->second.open) return FailedPrecondition(fmt::format("pool {} is open already", pool));
   found->second.filter = filter ? std::move(filter) : [](hal::StreamHandle) { return true; };
   found->second.open = true;
+  open_order_.push_back(pool);
   open_pools_.fetch_add(1, std::memory_order_release);
   return OkStatus();
 }
@@ -119,6 +120,7 @@ Status AllocatorCore::EndPool(PoolId pool) {
     return FailedPrecondition(fmt::format("pool {} is not open", pool));
   }
   found->second.open = false;
+  std::erase(open_order_, pool);
   open_pools_.fetch_sub(1, std::memory_order_release);
   return OkStatus();
 }

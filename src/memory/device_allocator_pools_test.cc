@@ -205,6 +205,28 @@ TEST_P(DeviceAllocatorPoolsTest, PoolsThatComeAndGoDoNotUseUpAddresses) {
   EXPECT_LE(allocator->reserved(), 200_MiB);
 }
 
+TEST_P(DeviceAllocatorPoolsTest, OfSeveralThatAreOpenTheLastBegunIsMeant) {
+  const auto allocator = Make();
+  const PoolId first = allocator->CreatePool();
+  const PoolId second = allocator->CreatePool();
+  const auto pool_of_next = [&] {
+    const Result<DeviceAddress> block = allocator->Allocate(1_KiB, s1());
+    return block.ok() ? Need(allocator->Find(*block)).pool : ~PoolId{0};
+  };
+  // The one with the larger number is not always the later one.
+  ASSERT_TRUE(IsOk(allocator->BeginPool(second, nullptr)));
+  ASSERT_TRUE(IsOk(allocator->BeginPool(first, nullptr)));
+  EXPECT_EQ(pool_of_next(), first);
+  ASSERT_TRUE(IsOk(allocator->EndPool(first)));
+  EXPECT_EQ(pool_of_next(), second);
+  ASSERT_TRUE(IsOk(
+      allocator->BeginPool(first, [this](hal::StreamHandle stream) { return stream == s2(); })));
+  EXPECT_EQ(pool_of_next(), second);  // the filter does not want this stream
+  ASSERT_TRUE(IsOk(allocator->EndPool(second)));
+  ASSERT_TRUE(IsOk(allocator->EndPool(first)));
+  EXPECT_EQ(pool_of_next(), 0U);
+}
+
 // As docs/configuration.md says of graph_capture_record_stream_reuse.
 TEST_P(DeviceAllocatorPoolsTest, WhatSeveralStreamsUsedInACaptureIsKeptUntilItEnds) {
   const auto allocator = Make();

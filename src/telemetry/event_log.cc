@@ -206,8 +206,10 @@ void EventLog::Clear() KEEL_NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void EventLog::RecordAlways(const MemoryEvent& event) {
-  const StackId stack =
-      impl_->stacks.load(std::memory_order_relaxed) ? CaptureStack(1) : StackId::kNone;
+  StackId stack = CurrentStack();
+  if (stack == StackId::kNone && impl_->stacks.load(std::memory_order_relaxed)) {
+    stack = CaptureStack(1);
+  }
   Stripe& stripe = impl_->stripes[StripeOfThread()];
   const StripeGuard lock(stripe.mutex);
   if (stripe.chunk == nullptr) {

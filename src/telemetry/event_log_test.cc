@@ -265,6 +265,24 @@ TEST(EventLogTest, SwitchesAtAnyTime) {
   EXPECT_TRUE(log.Read().empty());
 }
 
+TEST(EventLogTest, AScopesStackIsThatOfItsEvents) {
+  EventLog log;
+  for (const bool stacks : {false, true}) {
+    EnableOk(log, 10, stacks);
+    log.Clear();
+    {
+      const ScopedStack scope(ForeignStack(3));
+      log.Record({});
+    }
+    log.Record({});
+    const std::vector<MemoryEvent> events = log.Read();
+    ASSERT_EQ(events.size(), 2U);
+    EXPECT_EQ(events[0].stack, ForeignStack(3));
+    EXPECT_EQ(events[1].stack != StackId::kNone, stacks);
+    EXPECT_FALSE(IsForeign(events[1].stack));
+  }
+}
+
 TEST(EventLogTest, StacksAreOfTheCallerAndShared) {
   EventLog log;
   EnableOk(log, 100, true);

@@ -86,6 +86,8 @@ Frame ReadFrame(void* address) {
   return frame;
 }
 
+__attribute__((tls_model("initial-exec"))) thread_local StackId current_stack = StackId::kNone;
+
 }  // namespace
 
 [[gnu::noinline]] StackId CaptureStack(std::size_t skip) {
@@ -106,5 +108,10 @@ std::vector<Frame> ReadStack(StackId id) {
   for (void* address : Table().Find(id)) frames.push_back(ReadFrame(address));
   return frames;
 }
+
+ScopedStack::ScopedStack(StackId stack) : before_(current_stack) { current_stack = stack; }
+ScopedStack::~ScopedStack() { current_stack = before_; }
+
+StackId CurrentStack() { return current_stack; }
 
 }  // namespace keel::telemetry

@@ -52,6 +52,22 @@ TEST(StacksTest, NoStackIsEmpty) {
   return id;
 }
 
+TEST(StacksTest, AThreadCanNameTheStackItself) {
+  EXPECT_EQ(CurrentStack(), StackId::kNone);
+  {
+    const ScopedStack outer(ForeignStack(7));
+    {
+      const ScopedStack inner(ForeignStack(8));
+      EXPECT_EQ(ForeignNumber(CurrentStack()), 8U);
+    }
+    EXPECT_EQ(CurrentStack(), ForeignStack(7));
+    EXPECT_TRUE(IsForeign(CurrentStack()));
+    EXPECT_TRUE(ReadStack(CurrentStack()).empty());
+  }
+  EXPECT_EQ(CurrentStack(), StackId::kNone);
+  EXPECT_FALSE(IsForeign(CaptureStack()));
+}
+
 TEST(StacksTest, DeepStacksAreCut) {
   const std::vector<Frame> frames = ReadStack(CaptureDeep(200));
   EXPECT_EQ(frames.size(), kMaxFrames);

@@ -141,8 +141,9 @@ class KEEL_EXPORT DeviceAllocator {
   void RemoveOutOfMemoryCallback(std::uint64_t id);
 
   // Memory for a graph that is being recorded: from Begin to End, requests for streams that
-  // `filter` accepts come from the pool. What is freed there is reused there only, and stays until
-  // Release, because the graph uses these addresses at every replay. Safe in every capture mode.
+  // `filter` accepts come from the pool; of several, from the one that was begun last. What is
+  // freed there is reused there only, and stays until Release, because the graph uses these
+  // addresses at every replay. Safe in every capture mode.
   PoolId CreatePool();
   Status BeginPool(PoolId pool, std::function<bool(hal::StreamHandle)> filter);
   Status EndPool(PoolId pool);

@@ -53,7 +53,7 @@ struct MemoryEvent {
   Bytes size;                                   // of alloc and free: as asked for, not rounded
   std::uint64_t stream = 0;
   TagId tag = TagId::kNone;
-  StackId stack = StackId::kNone;  // filled in by Record
+  StackId stack = StackId::kNone;  // filled in by Record: see ScopedStack
   std::int64_t time_ns = 0;        // filled in by Record: of EventLog::Now
 
   // Of kOom: how many bytes the device had free, kept where others have their address.

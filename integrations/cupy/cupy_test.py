@@ -1,9 +1,4 @@
-"""keel.cupy with CuPy and a GPU; skipped where one of them is missing.
-
-Without the settings of the other tests, which are for the simulated device:
-
-    python -m pytest --confcutdir=tests/python/gpu tests/python/gpu
-"""
+"""CuPy on Keel's memory, on a real GPU. Run by `./dev gpu`; skipped elsewhere."""
 
 from __future__ import annotations
 
@@ -17,8 +12,6 @@ from typing import Any
 
 import pytest
 
-if os.environ.get("KEEL_DRIVER") == "sim":
-    pytest.skip("these tests are not for the simulated device", allow_module_level=True)
 cupy: Any = pytest.importorskip("cupy")
 if not cupy.is_available():
     pytest.skip("CuPy finds no GPU", allow_module_level=True)
@@ -174,9 +167,10 @@ def test_a_limit_holds_for_cupy() -> None:
 def test_pinned_memory() -> None:
     import cupyx  # type: ignore[import-not-found]
 
-    before = keel.memory.host_memory_stats(DEVICE)["active_bytes.current"]
+    before = keel.memory.host_memory_stats(DEVICE)
     host = cupyx.empty_pinned(1 << 18, "float32")
-    assert keel.memory.host_memory_stats(DEVICE)["active_bytes.current"] >= before + host.nbytes
+    taken = keel.memory.host_memory_stats(DEVICE)["active_bytes.allocated"]
+    assert taken >= before["active_bytes.allocated"] + host.nbytes
     host[:] = np.arange(1 << 18)
     a = cupy.empty(1 << 18, "float32")
     a.set(host)
@@ -185,7 +179,9 @@ def test_pinned_memory() -> None:
     del host
     gc.collect()
     cupy.cuda.alloc_pinned_memory(1)  # CuPy lets go of what copies are done with
-    assert keel.memory.host_memory_stats(DEVICE)["active_bytes.current"] == before
+    # Less than before, where earlier tests left copies that are done only now.
+    held = keel.memory.host_memory_stats(DEVICE)["active_bytes.current"]
+    assert held <= before["active_bytes.current"]
 
 
 def test_arrays_outlive_the_installation() -> None:

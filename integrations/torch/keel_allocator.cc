@@ -1,0 +1,324 @@
+#include "keel_allocator.h"
+
+#include <c10/core/impl/GPUTrace.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <optional>
+#include <utility>
+
+namespace keel::torch {
+namespace {
+
+std::string Readable(std::size_t size) {
+  constexpr std::array<const char*, 4> kUnits = {"bytes", "KiB", "MiB", "GiB"};
+  auto value = static_cast<double>(size);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.2f %s", value, kUnits[unit]);
+  return text.data();
+}
+
+// PyTorch's own ways to get memory back, as the last resort of a request.
+void AddFreeMemoryCallbacks(memory::DeviceAllocator& allocator) {
+  allocator.AddOutOfMemoryCallback([](Bytes) {
+    for (const auto& name : c10::FreeCudaMemoryCallbacksRegistry()->Keys()) {
+      c10::FreeCudaMemoryCallbacksRegistry()->Create(name)->Execute();
+    }
+  });
+}
+
+}  // namespace
+
+const std::shared_ptr<KeelAllocator>& TheAllocator() {
+  // Never destroyed: tensors are freed until the very end of the process.
+  static const auto* const allocator =
+      new std::shared_ptr<KeelAllocator>(std::make_shared<KeelAllocator>());
+  return *allocator;
+}
+
+void KeelAllocator::init(int device_count) {
+  TORCH_CHECK(device_count <= static_cast<int>(kMaxDevices), "Keel knows at most ", kMaxDevices,
+              " devices in PyTorch, here are ", device_count);
+  device_count_ = device_count;
+}
+
+Device& KeelAllocator::Get(c10::DeviceIndex index) {
+  TORCH_CHECK(index >= 0 && index < device_count_, "there is no CUDA device ",
+              static_cast<int>(index), device_count_ < 0 ? ": CUDA is not initialized" : "");
+  if (Device* const device = Find(index)) return *device;
+  const std::lock_guard lock(mutex_);
+  if (Device* const device = Find(index)) return *device;
+  auto memory = memory::ProcessMemory::Global().For({.driver = "cuda", .ordinal = index});
+  Check(memory.status());
+  AddFreeMemoryCallbacks((*memory)->allocator());
+  devices_[index].store(new Device(*std::move(memory)));  // lives as long as the process
+  return *Find(index);
+}
+
+// --- Handing out ------------------------------------------------------------------------------
+
+void* KeelAllocator::Allocate(c10::DeviceIndex index, std::size_t size, cudaStream_t stream) {
+  if (size == 0) return nullptr;
+  Device& device = Get(index);
+  const hal::StreamHandle handle = device.HandleOf(stream);
+  std::optional<telemetry::ScopedStack> scope;
+  telemetry::StackId context = telemetry::StackId::kNone;
+  if (contexts_.recording()) {
+    context = contexts_.Gather(Contexts::When::STATE);
+    scope.emplace(context);
+  }
+  const Result<DeviceAddress> block = device.allocator().Allocate(Bytes(size), handle);
+  if (const std::exception_ptr thrown = Device::TakeFilterError(); thrown != nullptr) {
+    if (block.ok()) static_cast<void>(device.allocator().Free(*block));
+    std::rethrow_exception(thrown);
+  }
+  if (!block.ok()) Fail(index, size, block.status());
+  void* const pointer =
+      reinterpret_cast<void*>(block->value());  // NOLINT(performance-no-int-to-ptr)
+  if (scope.has_value()) contexts_.KeepForBlock(pointer, context);
+  if (c10::memoryProfilingEnabled()) Report(index, pointer, static_cast<std::int64_t>(size));
+  if (const auto* const trace = c10::impl::GPUTrace::get_trace(); C10_UNLIKELY(trace != nullptr)) {
+    (*trace)->trace_gpu_memory_allocation(c10::kCUDA, block->value());
+  }
+  return pointer;
+}
+
+void KeelAllocator::Fail(c10::DeviceIndex index, std::size_t size, const Status& status) {
+  if (status.code() != StatusCode::kResourceExhausted) Check(status);
+  Device& device = Get(index);
+  const auto info = device.hal()->GetMemoryInfo();
+  const std::size_t total = info.ok() ? info->total.count() : 0;
+  const std::size_t free = info.ok() ? info->free.count() : 0;
+  const telemetry::MemoryStats stats = device.allocator().Stats();
+  const c10::Device where(c10::kCUDA, index);
+  c10::reportOutOfMemoryToProfiler(
+      static_cast<std::int64_t>(size), static_cast<std::size_t>(stats.allocated_bytes.all.current),
+      static_cast<std::size_t>(stats.reserved_bytes.all.current), where);
+  std::vector<caching::OutOfMemoryObserver> observers;
+  {
+    const std::lock_guard lock(mutex_);
+    observers = observers_;
+  }
+  for (const auto& observer : observers) observer(index, size, total, free);
+  // The beginning is what programs that try again look for.
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. Tried to allocate ",
+                   Readable(size), ". GPU ", static_cast<int>(index), " has ", Readable(total),
+                   ", of which ", Readable(free), " are free.\n", status.message());
+  std::abort();  // not reached
+}
+
+void KeelAllocator::Report(c10::DeviceIndex index, void* pointer, std::int64_t size) {
+  const telemetry::MemoryStats stats = Get(index).allocator().Stats();
+  c10::reportMemoryUsageToProfiler(
+      pointer, size, static_cast<std::size_t>(stats.allocated_bytes.all.current),
+      static_cast<std::size_t>(stats.reserved_bytes.all.current), c10::Device(c10::kCUDA, index));
+}
+
+Status KeelAllocator::Free(void* pointer) {
+  const DeviceAddress address(reinterpret_cast<std::uint64_t>(pointer));
+  std::optional<telemetry::ScopedStack> scope;
+  if (contexts_.recording()) scope.emplace(contexts_.Gather(Contexts::When::ALL));
+  contexts_.ForgetBlock(pointer);
+  if (const auto* const trace = c10::impl::GPUTrace::get_trace(); C10_UNLIKELY(trace != nullptr)) {
+    (*trace)->trace_gpu_memory_deallocation(c10::kCUDA, address.value());
+  }
+  // A pointer does not say its device. What a thread frees is mostly of the one as before.
+  thread_local c10::DeviceIndex likely = 0;
+  Status status = InvalidArgument("no device is in use");
+  for (int i = 0; i < device_count_; ++i) {
+    const auto index = static_cast<c10::DeviceIndex>((likely + i) % device_count_);
+    Device* const device = Find(index);
+    if (device == nullptr) continue;
+    std::int64_t size = 0;
+    if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
+      const auto block = device->allocator().Find(address);
+      if (block.ok()) size = static_cast<std::int64_t>(block->requested.count());
+    }
+    status = device->allocator().Free(address);
+    if (status.code() == StatusCode::kInvalidArgument) continue;
+    likely = index;
+    if (size != 0) Report(index, pointer, -size);
+    return status;
+  }
+  return status;
+}
+
+void KeelAllocator::Delete(void* pointer) {
+  if (pointer == nullptr) return;
+  const Status status = TheAllocator()->Free(pointer);
+  // In a forked child there is nothing to give back; the parent has it.
+  if (status.ok() || status.code() == StatusCode::kFailedPrecondition) return;
+  TORCH_WARN("memory of a tensor could not be freed: ", status.ToString());
+}
+
+c10::DataPtr KeelAllocator::allocate(std::size_t size) {
+  c10::DeviceIndex device = 0;
+  C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
+  void* const pointer = Allocate(device, size, c10::cuda::getCurrentCUDAStream(device));
+  return {pointer, pointer, &Delete, c10::Device(c10::kCUDA, device)};
+}
+
+c10::DeleterFnPtr KeelAllocator::raw_deleter() const { return &Delete; }
+
+void KeelAllocator::copy_data(void* destination, const void* source, std::size_t size) const {
+  C10_CUDA_CHECK(cudaMemcpy(destination, source, size, cudaMemcpyDeviceToDevice));
+}
+
+void* KeelAllocator::raw_alloc(std::size_t size) {
+  c10::DeviceIndex device = 0;
+  C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
+  return Allocate(device, size, c10::cuda::getCurrentCUDAStream(device));
+}
+
+void* KeelAllocator::raw_alloc_with_stream(std::size_t size, cudaStream_t stream) {
+  c10::DeviceIndex device = 0;
+  C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
+  return Allocate(device, size, stream);
+}
+
+void KeelAllocator::raw_delete(void* pointer) {
+  if (pointer != nullptr) Check(Free(pointer));
+}
+
+void KeelAllocator::recordStream(const c10::DataPtr& pointer, c10::cuda::CUDAStream stream) {
+  // As PyTorch's own: of memory that came from elsewhere there is nothing to record.
+  if (pointer.get() == nullptr || pointer.get_deleter() != &Delete) return;
+  Device& device = Get(pointer.device().index());
+  const DeviceAddress address(reinterpret_cast<std::uint64_t>(pointer.get()));
+  Check(device.allocator().RecordUse(address, device.HandleOf(stream.stream())));
+}
+
+void* KeelAllocator::getBaseAllocation(void* pointer, std::size_t* size) {
+  const DeviceAddress address(reinterpret_cast<std::uint64_t>(pointer));
+  for (int i = 0; i < device_count_; ++i) {
+    Device* const device = Find(static_cast<c10::DeviceIndex>(i));
+    if (device == nullptr) continue;
+    const auto block = device->allocator().Find(address);
+    if (!block.ok()) continue;
+    if (size != nullptr) *size = block->size.count();
+    return reinterpret_cast<void*>(block->address.value());  // NOLINT(performance-no-int-to-ptr)
+  }
+  TORCH_CHECK(false, pointer, " is not in memory that Keel handed out");
+}
+
+// --- Devices and limits -----------------------------------------------------------------------
+
+double KeelAllocator::getMemoryFraction(c10::DeviceIndex index) {
+  Device& device = Get(index);
+  const auto total = device.hal()->info().memory.count();
+  const auto limit = device.allocator().limit().count();
+  return limit >= total ? 1.0 : static_cast<double>(limit) / static_cast<double>(total);
+}
+
+void KeelAllocator::setMemoryFraction(double fraction, c10::DeviceIndex device) {
+  Check(Get(device).allocator().SetFraction(fraction));
+}
+
+void KeelAllocator::emptyCache(c10::MempoolId_t pool) {
+  for (int i = 0; i < device_count_; ++i) {
+    Device* const device = Find(static_cast<c10::DeviceIndex>(i));
+    if (device == nullptr) continue;
+    const Status status = device->allocator().EmptyCache();
+    // Of one pool it is asked for by that pool's destructor, which nothing may leave.
+    if (pool == c10::MempoolId_t{0, 0}) Check(status);
+    if (!status.ok()) TORCH_WARN("memory of a pool was not given back: ", status.ToString());
+  }
+}
+
+void KeelAllocator::enablePeerAccess(c10::DeviceIndex device, c10::DeviceIndex peer) {
+  Device& user = Get(device);
+  Device& owner = Get(peer);
+  Check(user.hal()->EnablePeerAccess(owner.hal()->id()));
+  Check(owner.allocator().AddPeer(user.hal()));
+}
+
+cudaError_t KeelAllocator::memcpyAsync(void* destination, int destination_device,
+                                       const void* source, int source_device, std::size_t size,
+                                       cudaStream_t stream, bool peers) {
+  if (peers || destination_device == source_device) {
+    return cudaMemcpyAsync(destination, source, size, cudaMemcpyDeviceToDevice, stream);
+  }
+  // Mapped memory without access for the peer is nothing that the plain call can copy.
+  return cudaMemcpyPeerAsync(destination, destination_device, source, source_device, size, stream);
+}
+
+// --- Pools ------------------------------------------------------------------------------------
+
+void KeelAllocator::beginAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool,
+                                        std::function<bool(cudaStream_t)> filter) {
+  Get(device).Begin(pool, std::move(filter));
+}
+
+void KeelAllocator::endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool) {
+  Get(device).End(pool);
+}
+
+void KeelAllocator::releasePool(c10::DeviceIndex device, c10::MempoolId_t pool) {
+  Get(device).Leave(pool);
+}
+
+int KeelAllocator::getPoolUseCount(c10::DeviceIndex device, c10::MempoolId_t pool) {
+  return Get(device).Users(pool);
+}
+
+void KeelAllocator::createOrIncrefPool(c10::DeviceIndex device, c10::MempoolId_t pool,
+                                       std::shared_ptr<caching::CUDAAllocator> allocator) {
+  createOrIncrefPool(device, pool, allocator.get());
+}
+
+void KeelAllocator::createOrIncrefPool(c10::DeviceIndex device, c10::MempoolId_t pool,
+                                       caching::CUDAAllocator* allocator) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      allocator == nullptr,
+      "Keel cannot take the memory of a torch.cuda.MemPool from another allocator: leave the "
+      "allocator out, or run this program without keel.torch.install()");
+  Get(device).Enter(pool);
+}
+
+void KeelAllocator::setUseOnOOM(c10::DeviceIndex, c10::MempoolId_t, bool wanted) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !wanted,
+      "Keel does not lend the memory of a torch.cuda.MemPool to others: leave use_on_oom out");
+}
+
+// --- What is not there ------------------------------------------------------------------------
+
+void KeelAllocator::attachAllocatorTraceTracker(caching::AllocatorTraceTracker) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false,
+                              "Keel does not tell trackers of each event: "
+                              "torch.cuda.memory._record_memory_history keeps them");
+}
+
+caching::ShareableHandle KeelAllocator::shareIpcHandle(void*) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false,
+      "CUDA tensors cannot be sent to other processes while Keel is PyTorch's allocator: "
+      "send them from the CPU (tensor.cpu()), or run without keel.torch.install()");
+}
+
+std::shared_ptr<void> KeelAllocator::getIpcDevPtr(std::string) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false, "CUDA tensors of other processes cannot be opened while Keel is PyTorch's allocator");
+}
+
+std::shared_ptr<caching::AllocatorState> KeelAllocator::getCheckpointState(c10::DeviceIndex,
+                                                                           c10::MempoolId_t) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false,
+      "Keel has no checkpoints of private pools, which inductor's graph trees need: set "
+      "torch._inductor.config.triton.cudagraph_trees = False");
+}
+
+caching::CheckpointDelta KeelAllocator::setCheckpointPoolState(
+    c10::DeviceIndex device, std::shared_ptr<caching::AllocatorState>) {
+  getCheckpointState(device, {0, 0});
+  return {};
+}
+
+}  // namespace keel::torch
