@@ -144,6 +144,7 @@ def test_streams_wait_for_each_other() -> None:
             b = keel.zeros(16)
         assert not second.query()
     second.synchronize(30)
+    first.synchronize(30)  # it may not have noticed yet that its last command is done
     assert first.query()
     del a, b
 
