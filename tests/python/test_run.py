@@ -287,7 +287,17 @@ def test_an_error_that_is_caught_holds_nothing(folder: Folder) -> None:
     assert result.stderr.split()[-1] == "3"
 
 
-def test_an_error_that_nobody_catches_is_what_the_snapshot_is_about(folder: Folder) -> None:
+@pytest.mark.parametrize(
+    "raises",
+    [
+        "except MemoryError as error: raise OSError('wrapped') from error\n",
+        "except MemoryError: pass\nraise RuntimeError('CUDA out of memory. RESOURCE_EXHAUSTED')\n",
+    ],
+    ids=["wrapped", "by its words"],
+)
+def test_an_error_that_nobody_catches_is_what_the_snapshot_is_about(
+    folder: Folder, raises: str
+) -> None:
     result = folder.keel(
         "--oom-snapshot=oom.json",
         "-c",
@@ -295,8 +305,7 @@ def test_an_error_that_nobody_catches_is_what_the_snapshot_is_about(folder: Fold
         "try: keel.empty(1 << 40)\n"
         "except MemoryError: pass\n"
         "held = keel.empty(1 << 24)\n"
-        "try: keel.empty(1 << 40)\n"
-        "except MemoryError as error: raise RuntimeError('wrapped') from error\n",
+        "try: keel.empty(1 << 40)\n" + raises,
     )
     assert result.returncode == 1
     segments = json.loads((folder.path / "oom.json").read_text())["segments"]
@@ -404,6 +413,15 @@ def test_a_child_that_uses_memory(folder: Folder) -> None:
     assert not (folder.path / "end.json").exists()
     written = [json.loads(path.read_text()) for path in folder.path.glob("*.json")]
     assert sorted(len(summary["devices"]) for summary in written) == [0, 2]
+
+
+def test_a_child_that_clears_its_environment(folder: Folder) -> None:
+    child = f"import os; del os.environ['KEEL_RUN'], os.environ['PYTHONPATH']\n{USES}"
+    result = folder.keel(
+        "-c", f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])"
+    )
+    assert "Traceback" not in result.stderr
+    assert ", process " in result.stderr
 
 
 def test_children_can_be_left_out(folder: Folder) -> None:

@@ -260,6 +260,9 @@ def _one_line(error: BaseException) -> str:
 def _is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, keel.OutOfMemoryError):
         return True
+    # PyTorch's functions route has no class of its own for it.
+    if isinstance(error, RuntimeError) and "out of memory" in str(error):
+        return True
     # Of what is imported, by name: nothing is imported here.
     return any(
         kind.__name__ == "OutOfMemoryError" and kind.__module__.partition(".")[0] in FRAMEWORKS
@@ -298,10 +301,10 @@ def start(options: Options) -> Session:
     return session
 
 
-def imported_in_child(name: str) -> None:
+def imported_in_child(name: str, handed_on: str) -> None:
     """Called by sitecustomize: Keel or a framework has been imported in a process under a run."""
     if name == "keel":
-        handed = json.loads(os.environ[_VARIABLE])
+        handed = json.loads(handed_on)
         _begin(Session(from_fields(handed["options"]), first=False, said=handed["said"]))
     elif _current is not None:
         _current.imported(name)

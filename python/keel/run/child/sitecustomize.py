@@ -12,6 +12,7 @@ import sys
 from importlib.machinery import ModuleSpec, SourceFileLoader
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
+_HANDED_ON = os.environ.get("KEEL_RUN", "")  # now: the program may change its environment
 
 
 def _run_the_other_one() -> None:
@@ -35,14 +36,14 @@ def _imported(name: str) -> None:
             return
     from keel.run import _session
 
-    _session.imported_in_child(name)
+    _session.imported_in_child(name, _HANDED_ON)
 
 
 def _give_up(name: str, error: ImportError) -> None:
     """This is another Python than the one that `keel run` chose, or it cannot load the package."""
     import json
 
-    options = json.loads(os.environ["KEEL_RUN"])["options"]
+    options = json.loads(_HANDED_ON)["options"]
     if not options[name]:
         return
     print(f"keel run: {name} keeps its own allocator in {sys.executable}: {error}", file=sys.stderr)
@@ -69,5 +70,5 @@ def _watch() -> None:
 try:
     _run_the_other_one()
 finally:
-    if "KEEL_RUN" in os.environ:
+    if _HANDED_ON:
         _watch()
