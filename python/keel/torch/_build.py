@@ -126,12 +126,8 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _make(target: Path, torch: Path, compiler: list[str], cuda: Path) -> None:
     start = time.monotonic()
-    print(
-        f"keel: building the allocator for PyTorch {metadata.version('torch')} (once) ...",
-        end="",
-        file=sys.stderr,
-        flush=True,
-    )
+    print(f"keel: building the allocator for PyTorch {metadata.version('torch')} (once) ...",
+          end="", file=sys.stderr, flush=True)
     try:
         with tempfile.TemporaryDirectory(dir=target.parent) as work:
             _compile(Path(work) / _NAME, torch, compiler, cuda)
@@ -144,12 +140,8 @@ def _make(target: Path, torch: Path, compiler: list[str], cuda: Path) -> None:
 
 
 def _compile(target: Path, torch: Path, compiler: list[str], cuda: Path) -> None:
-    includes = [
-        _KEEL / "include",
-        torch / "include",
-        torch / "include/torch/csrc/api/include",
-        cuda,
-    ]
+    includes = [_KEEL / "include", torch / "include",
+                torch / "include/torch/csrc/api/include", cuda]
     flags = [*_FLAGS, *(f"-I{folder}" for folder in includes)]
 
     def compiled(source: Path) -> Path:
@@ -188,9 +180,7 @@ def _compile(target: Path, torch: Path, compiler: list[str], cuda: Path) -> None
 def _run(command: list[str]) -> None:
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0:
-        lines = [
-            line for line in run.stderr.splitlines() if "error" in line
-        ] or run.stderr.splitlines()
+        lines = [line for line in run.stderr.splitlines() if "error" in line] or run.stderr.splitlines()
         raise BuildError(
             "the allocator for PyTorch could not be built:\n  "
             + "\n  ".join(lines[:5])
