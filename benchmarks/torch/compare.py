@@ -6,7 +6,7 @@ Usage: compare.py [--programs A,B] [--turns N] [--budget SECONDS] [--out FILE] [
 
 The programs are those of programs/, which know nothing of Keel. Each runs in a process of its own:
 `pytorch` as it is, `pytorch-expandable` with expandable segments, `keel` by `python -m keel.run`.
-The Python that runs this needs PyTorch and the keel package. The configurations take turns, in one
+The Python that runs this needs PyTorch and the keel package. They run one at a time. The configurations take turns, in one
 order and then in the other, because no machine is the same for minutes; what is compared are the
 runs of one turn. Stored, with machine, driver and commit, in
 benchmarks/results/<machine>-<date>-torch.json. Exits with 1 if a program failed.
@@ -57,40 +57,80 @@ def in_turns(programs, configurations, turns):
                 yield program, configuration, turn
 
 
-def run_one(program, configuration, folder, arguments, timeout):
-    """What the program found out, or `failed`: why there is nothing."""
-    prefix, settings = CONFIGURATIONS[configuration]
-    out, errors = folder / "figures.json", folder / "errors"
-    out.unlink(missing_ok=True)
-    environment = {k: v for k, v in os.environ.items() if k not in CONFIGURING}
-    # What is compiled is the same for all; only the first has to wait for it.
-    environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder / "compiled"))
-    command = [sys.executable, *prefix, str(HERE / "programs" / f"{program}.py"), *arguments,
-               "--json", str(out)]
-    with open(errors, "wb") as stderr:
-        process = subprocess.Popen(
-            command, env={**environment, **settings}, cwd=folder, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True)
+class Process:
+    """A program that has begun, and waits, with PyTorch imported, for its turn."""
+
+    def __init__(self, program, configuration, folder, arguments):
+        prefix, settings = CONFIGURATIONS[configuration]
+        self.configuration = configuration
+        self.folder = Path(tempfile.mkdtemp(dir=folder))
+        self.out, self.errors = self.folder / "figures.json", self.folder / "errors"
+        environment = {k: v for k, v in os.environ.items() if k not in CONFIGURING}
+        # What is compiled is the same for all; only the first has to wait for it.
+        environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder / "compiled"))
+        command = [sys.executable, *prefix, str(HERE / "programs" / f"{program}.py"), *arguments,
+                   "--json", str(self.out), "--wait", str(self.folder / "ready")]
+        with open(self.errors, "wb") as stderr:
+            self.process = subprocess.Popen(
+                command, env={**environment, **settings}, cwd=self.folder, stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True)
+
+    def is_ready(self):
+        return self.process.poll() is not None or (self.folder / "ready").exists()
+
+    def finish(self, timeout):
+        """What the program found out, or `failed`: why there is nothing."""
         try:
-            code = process.wait(timeout)
-            problem = None if code == 0 else ending(code)
-        except subprocess.TimeoutExpired:
-            problem = f"still running after {timeout:g} s"
+            try:
+                self.process.communicate(b"\n", timeout)
+                code = self.process.returncode
+                problem = None if code == 0 else ending(code)
+            except subprocess.TimeoutExpired:
+                problem = f"still running after {timeout:g} s"
         finally:
-            # With the processes that it started, also when this one is interrupted.
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-    if problem is None:
-        try:
-            figures = json.loads(out.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            problem = f"no figures: {error}"
-        else:
-            if configuration != KEEL or figures["backend"] != "native":
-                return figures
-            problem = "it ran on PyTorch's own allocator"
-    return {"failed": problem, "errors": last_lines(errors.read_text("utf-8", "replace"))}
+            self.end()
+        if problem is None:
+            try:
+                figures = json.loads(self.out.read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                problem = f"no figures: {error}"
+            else:
+                if self.configuration != KEEL or figures["backend"] != "native":
+                    return figures
+                problem = "it ran on PyTorch's own allocator"
+        return {"failed": problem, "errors": last_lines(self.errors.read_text("utf-8", "replace"))}
+
+    def end(self):
+        """With the processes that it started, also when this one is interrupted."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.process.stdin.close()
+
+
+class Starter:
+    """Runs what is planned one after another, but lets all of a batch import PyTorch before the first
+    of it runs: together, and not beside one that is measured."""
+
+    def __init__(self, plan, batch):
+        self.plan, self.batch = list(plan), batch
+        self.waiting = {}
+
+    def run(self, program, configuration, turn, folder, arguments, timeout):
+        key = (program, configuration, turn)
+        if key not in self.waiting:
+            at = self.plan.index(key)
+            for one in self.plan[at:at + self.batch]:
+                self.waiting[one] = Process(one[0], one[1], folder, arguments)
+            end = time.monotonic() + timeout
+            while time.monotonic() < end and not all(p.is_ready() for p in self.waiting.values()):
+                time.sleep(0.05)
+        return self.waiting.pop(key).finish(timeout)
+
+    def end(self):
+        for process in self.waiting.values():
+            process.end()
+        self.waiting.clear()
 
 
 def ending(code):
@@ -104,7 +144,7 @@ def last_lines(text):
     return [line for line in text.splitlines() if line.strip()][-ERROR_LINES:]
 
 
-def run_all(options, folder, clock=time.monotonic, run=run_one):
+def run_all(options, folder, run, clock=time.monotonic):
     """All runs, each with its program, configuration and turn, and those that were left out: by the
     budget, or by whoever interrupted this. The runs until then are worth keeping."""
     runs, left_out, failed, interrupted = [], [], set(), False
@@ -124,7 +164,7 @@ def run_all(options, folder, clock=time.monotonic, run=run_one):
         say(f"turn {turn + 1} of {options.turns}: {program}, {configuration} ... ", end="")
         began = clock()
         try:
-            result = run(program, configuration, folder, arguments, options.timeout)
+            result = run(program, configuration, turn, folder, arguments, options.timeout)
         except KeyboardInterrupt:
             say("interrupted")
             interrupted = True
@@ -341,6 +381,9 @@ def parse(argv):
                         help="cpu: tiny, to see that the programs run (default: cuda)")
     parser.add_argument("--budget", type=float, metavar="SECONDS",
                         help="start nothing any more when so much time has passed")
+    parser.add_argument("--together", type=positive, default=12, metavar="N",
+                        help="how many import PyTorch at once, before one of them runs"
+                             " (default: 12)")
     parser.add_argument("--timeout", type=float, default=90, metavar="SECONDS",
                         help="a program that takes longer has failed (default: 90)")
     parser.add_argument("--bin", type=Path, default=ROOT / "build-release" / "bin", metavar="DIR",
@@ -387,7 +430,12 @@ def main(argv):
     # What `timeout` sends ends this as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as folder:
-        runs, left_out = run_all(options, Path(folder))
+        starter = Starter(in_turns(options.programs, options.configurations, options.turns),
+                          options.together)
+        try:
+            runs, left_out = run_all(options, Path(folder), starter.run)
+        finally:
+            starter.end()
     stored.update({
         "pytorch": next((run["torch"] for run in runs if "torch" in run), None),
         "turns": options.turns,

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -164,7 +165,7 @@ class Runs(unittest.TestCase):
         self.started = []
 
     def run_all(self, *argv, failing=(), interrupted_at=None):
-        def run(program, configuration, folder, arguments, timeout):
+        def run(program, configuration, turn, folder, arguments, timeout):
             self.now += 10
             self.started.append((program, configuration))
             if len(self.started) == interrupted_at:
@@ -175,7 +176,7 @@ class Runs(unittest.TestCase):
 
         with contextlib.redirect_stderr(io.StringIO()) as progress:
             runs, left_out = compare.run_all(
-                compare.parse(argv), Path("/nonexistent"), clock=lambda: self.now, run=run)
+                compare.parse(argv), Path("/nonexistent"), run, clock=lambda: self.now)
         self.progress = progress.getvalue()
         return runs, left_out
 
@@ -223,7 +224,8 @@ class Processes(unittest.TestCase):
             _, settings = compare.CONFIGURATIONS[configuration]
             with mock.patch.object(compare, "HERE", folder), \
                     mock.patch.dict(compare.CONFIGURATIONS, {configuration: ((), settings)}):
-                return compare.run_one("probe", configuration, folder, ["--device", "cpu"], timeout)
+                process = compare.Process("probe", configuration, folder, ["--device", "cpu"])
+                return process.finish(timeout)
 
     WRITE = ("import json, os, sys\n"
              "value = os.environ.get('PYTORCH_CUDA_ALLOC_CONF')\n"
@@ -237,6 +239,32 @@ class Processes(unittest.TestCase):
             self.assertEqual(found["arguments"], ["--device", "cpu"])
             self.assertEqual(self.run_one(self.WRITE, "pytorch-expandable")["conf"],
                              "expandable_segments:True")
+
+    def test_a_batch_is_ready_before_its_first_runs_and_they_run_one_by_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            (folder / "programs").mkdir()
+            log = folder / "log"
+            # Writes when it is ready, when it is let go, and when it ends.
+            (folder / "programs" / "probe.py").write_text(
+                "import json, sys\n"
+                f"log = open({str(log)!r}, 'a', buffering=1)\n"
+                "log.write('ready\\n')\n"
+                "open(sys.argv[sys.argv.index('--wait') + 1], 'w').close()\n"
+                "sys.stdin.readline()\n"
+                "log.write('go\\n')\n"
+                "with open(sys.argv[sys.argv.index('--json') + 1], 'w') as file:\n"
+                "  json.dump({'backend': None}, file)\n"
+                "log.write('end\\n')\n", encoding="utf-8")
+            plan = [("probe", "pytorch", turn) for turn in range(4)]
+            starter = compare.Starter(plan, 3)
+            with mock.patch.object(compare, "HERE", folder):
+                for key in plan[:2]:
+                    self.assertEqual(starter.run(*key, folder, [], 60), {"backend": None})
+            left = [process.process for process in starter.waiting.values()]
+            starter.end()
+            self.assertEqual([process.poll() for process in left], [-signal.SIGKILL])
+            self.assertEqual(log.read_text().split(), ["ready"] * 3 + ["go", "end"] * 2)
 
     def test_keel_has_to_be_keel(self):
         self.assertIn("own allocator", self.run_one(self.WRITE, "keel")["failed"])

@@ -51,7 +51,13 @@ class Run:
         parser.add_argument("--steps", type=int, default=steps, metavar="N",
                             help=f"timed ones, after {warm_up} that are not (default: {steps})")
         parser.add_argument("--json", metavar="FILE", help="where to write what was found out")
+        parser.add_argument("--wait", metavar="FILE",
+                            help="once all is imported, make FILE and wait for a line of input")
         options = parser.parse_args()
+        if options.wait:
+            with open(options.wait, "w", encoding="utf-8"):
+                pass
+            sys.stdin.readline()
         if options.steps < 1:
             parser.error("--steps: at least 1")
         self.device = torch.device(options.device)
