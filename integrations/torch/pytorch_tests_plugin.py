@@ -78,7 +78,6 @@ class Log:
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
         chosen: list[pytest.Item] = []
-        alone: list[pytest.Item] = []
         others: list[pytest.Item] = []
         left_out = {}
         for item in items:
@@ -87,12 +86,9 @@ class Log:
             reason = next((why for pattern, why in reasons if re.fullmatch(pattern, name)), None)
             if reason is not None:
                 left_out[name] = reason
-            if reason is not None or not matches(name, self._plan["select"]):
-                others.append(item)
-                continue
-            (alone if matches(name, self._plan["alone"]) else chosen).append(item)
-        # Last, when the other processes are also there.
-        chosen += alone
+            selected = reason is None and matches(name, self._plan["select"])
+            (chosen if selected else others).append(item)
+        chosen.sort(key=lambda item: self._place(name_of(item)))
         torch = sys.modules.get("torch")
         self._write(
             "collected",
@@ -104,6 +100,13 @@ class Log:
         done = set(self._plan["done"])
         items[:] = [item for item in chosen if name_of(item) not in done]
         config.hook.pytest_deselected(items=others)
+
+    def _place(self, name: str) -> int:
+        first, alone = self._plan["first"], self._plan["alone"]
+        if matches(name, first):
+            return -1
+        # In the order of their patterns, when the other processes are also there.
+        return next((i + 1 for i, pattern in enumerate(alone) if re.fullmatch(pattern, name)), 0)
 
     # --- What became of them ---
 
@@ -120,11 +123,8 @@ class Log:
         finally:
             seconds = round(time.monotonic() - began, 3)
             self._write("ended", test=name, seconds=seconds, **self._found)
-            # Kept for debuggers: the frames of a test that failed, and so its tensors.
-            for kept in ("last_type", "last_value", "last_traceback", "last_exc"):
-                if hasattr(sys, kept):
-                    delattr(sys, kept)
-            gc.collect()
+            if self._found["outcome"] == "failed":
+                gc.collect()  # tensors of the frames that it left
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     @pytest.hookimpl(wrapper=True)

@@ -27,7 +27,9 @@ REFUSED = {
 }
 
 TESTS = """
-    import os, signal, sys, threading, unittest
+    import fcntl, gc, os, signal, sys, threading, unittest
+
+    gc.disable()  # none but on purpose
 
     class TestCuda(unittest.TestCase):
         def test_ignored(self):
@@ -36,13 +38,32 @@ TESTS = """
         def test_pinned(self):
             raise AssertionError("it is not applicable")
 
+        def others_can(self, kind):
+            with open("../lock") as file:
+                try:
+                    fcntl.flock(file, kind | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return False
+            return True
+
         def test_alone(self):
             with open(os.environ["ORDER"], "a") as file:
                 file.write("alone\\n")
+            self.assertFalse(self.others_can(fcntl.LOCK_SH))
 
         def test_passes(self):
             with open(os.environ["ORDER"], "a") as file:
                 file.write("passes\\n")
+            self.assertTrue(self.others_can(fcntl.LOCK_SH))
+            self.assertFalse(self.others_can(fcntl.LOCK_EX))
+
+        def test_passes_alone(self):
+            with open(os.environ["ORDER"], "a") as file:
+                file.write("passes alone\\n")
+
+        def test_first(self):
+            with open(os.environ["ORDER"], "a") as file:
+                file.write("first\\n")
 
         def test_fails(self):
             held = Held()
@@ -77,6 +98,7 @@ TESTS = """
 
         def __init__(self):
             Held.living += 1
+            self.cycle = self
 
         def __del__(self):
             Held.living -= 1
@@ -95,16 +117,17 @@ class Folder:
         tests: str,
         *select: str,
         timeout: float = 60,
-        budget: float | None = None,
+        budget: float = 60,
         **configuration: Any,
     ) -> Runs:
         (self.path / pytorch_tests.FILE).write_text(textwrap.dedent(tests))
         plan = {
             "folder": str(self.path),
             "file": pytorch_tests.FILE,
-            "select": [f".*_(?:{'|'.join(select)})"],
+            "select": [rf"(?:TestCuda\.)?test_(?:{'|'.join(select)})"],
             "not_applicable": [[r"TestCuda\.test_pinned", "pinned memory"]],
-            "alone": [r".*\.test_alone"],
+            "first": [r".*\.test_first"],
+            "alone": [r".*\.test_passes_alone", r".*\.test_alone"],
         }
         configurations = {"one": Configuration(**configuration)}
         return pytorch_tests.run_all(configurations, plan, timeout, budget)["one"]
@@ -145,8 +168,12 @@ def test_a_process_that_crashes_loses_one_test(folder: Folder) -> None:
     line = textwrap.dedent(TESTS).splitlines().index('        self.assertEqual(1 + 1, 3, "a sum")')
     assert failed["where"] == f"test_cuda.py:{line + 1}"
     assert runs.not_applicable == {"TestCuda.test_pinned": "pinned memory"}
-    # The one that needs the device for itself is the last, and nothing ran twice.
-    assert folder.order.read_text().splitlines() == ["passes", "alone"]
+    assert folder.order.read_text().splitlines() == ["passes", "alone"]  # nothing ran twice
+
+
+def test_the_order(folder: Folder) -> None:
+    folder.run(TESTS, "alone", "passes", "passes_alone", "first")
+    assert folder.order.read_text().splitlines() == ["first", "passes", "passes alone", "alone"]
 
 
 def test_a_test_that_hangs_is_ended(folder: Folder) -> None:
