@@ -219,8 +219,9 @@ class Process:
         (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")  # not the one above it
         self.log.write_text("", encoding="utf-8")
         environment = {k: v for k, v in os.environ.items() if k not in _CONFIGURING}
-        # An empty entry would be the working directory.
-        path = [str(HERE), *filter(None, [environment.get("PYTHONPATH")])]
+        # It runs in another folder.
+        entries = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+        path = [str(HERE), *(os.path.abspath(entry) for entry in entries)]
         command = [sys.executable, *configuration.prefix, *_PYTEST.split()]
         command += ["-c", str(folder / "pytest.ini"), "--rootdir", str(folder)]
         command += ["--plan", str(folder / "plan"), "--log", str(self.log)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import textwrap
@@ -186,6 +187,16 @@ def test_the_budget_ends_everything(folder: Folder) -> None:
     runs = folder.run(TESTS, "hangs", "zlast", budget=0)
     assert runs.results == {}
     assert runs.problem == "the time was up"
+
+
+def test_the_callers_path_is_kept(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = folder.path / "modules"
+    modules.mkdir()
+    (modules / "of_the_caller.py").write_text("")
+    monkeypatch.chdir(folder.path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["modules", os.environ.get("PYTHONPATH", "")]))
+    runs = folder.run("import of_the_caller\ndef test_passes():\n    pass\n", "passes")
+    assert outcomes(runs) == {"passes": "passed"}
 
 
 def test_parts_that_fail_are_one_failure(folder: Folder) -> None:
