@@ -193,6 +193,7 @@ class Runs:
     not_applicable: dict[str, str] = field(default_factory=dict)
     torch: str | None = None
     processes: int = 0
+    seconds: float = 0
     problem: str | None = None  # why there is not a result for every test
     errors: list[str] = field(default_factory=list)
     ending: str | None = None  # what happened after the last test, if it was not an exit
@@ -201,6 +202,7 @@ class Runs:
         return {
             "tests": len(self.tests),
             "processes": self.processes,
+            "seconds": round(self.seconds, 1),
             "problem": self.problem,
             "errors": self.errors,
             "ending": self.ending,
@@ -358,9 +360,10 @@ def run_configuration(
         done = {**plan, "done": list(runs.results)}
         process = Process(configuration, folder, done)
         again = run_process(process, runs, configuration, timeout, until)
+    runs.seconds = time.monotonic() - begin
     compare.say(
         f"{name}: {len(runs.results)} of {len(runs.tests)} tests, "
-        f"{time.monotonic() - begin:.1f} s, {runs.processes} processes"
+        f"{runs.seconds:.1f} s, {runs.processes} processes"
         + (f": {runs.problem}" if runs.problem else "")
     )
     return runs
