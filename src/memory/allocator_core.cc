@@ -75,24 +75,14 @@ Cutting LargeCutting(const hal::Device& device, const AllocatorConfig& config) {
           .rounding = config.max_non_split_rounding.count()};
 }
 
-// Where the gauges of a pool begin; those of all pools begin at 0.
-constexpr std::size_t GaugesOf(telemetry::Pool kind) {
-  return (kind == telemetry::Pool::kSmall ? 1 : 2) * kGaugeKinds;
-}
+// Far enough for a fold to be rare, and the error of a peak to be small beside a device's memory.
+constexpr telemetry::BlockCounters::FoldAfter kFoldAfter{.blocks = 65'536,
+                                                         .bytes = std::int64_t{256} << 20};
 
-std::array<std::int64_t, 2> PendingAmounts(const Block& block) {
-  return {1, static_cast<std::int64_t>(block.size)};
-}
-
-constexpr std::array<std::int64_t, 3 * kGaugeKinds> FoldAfter() {
-  std::array<std::int64_t, 3 * kGaugeKinds> after{};
-  for (std::size_t i = 0; i < after.size(); ++i) {
-    const std::size_t gauge = i % kGaugeKinds;
-    after[i] = gauge == kBlocks || gauge == kActiveBlocks || gauge == kPendingBlocks
-                   ? 65'536
-                   : std::int64_t{256} << 20;
-  }
-  return after;
+// What a block is to the counters.
+std::int64_t BytesOf(const Block& block) { return static_cast<std::int64_t>(block.size); }
+std::int64_t RequestedOf(const Block& block) {
+  return static_cast<std::int64_t>(block.requested.get());
 }
 
 }  // namespace
@@ -127,7 +117,7 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
       oversize_(OversizeFrom(config)),
       log_(options.log != nullptr ? *options.log : telemetry::EventLog::Global()),
       events_(device),
-      counters_(FoldAfter()),
+      counters_(kFoldAfter),
       arenas_(device, events_, LargeCutting(*device, config)) {
   if (config.history != 0) {
     const Status enabled =
@@ -277,29 +267,7 @@ void AllocatorCore::GiveBack(const ThreadCache::Batch& batch) {
   }
 }
 
-// --- Counting ---------------------------------------------------------------------------------
-
-void AllocatorCore::CountAllocated(HotCounters::Shard& shard, const Block& block,
-                                   telemetry::Pool kind) {
-  const auto size = static_cast<std::int64_t>(block.size);
-  const std::array<std::int64_t, kPendingBlocks> amounts = {
-      1, size, static_cast<std::int64_t>(block.requested), 1, size};
-  shard.IncreaseEach(0, GaugesOf(kind), amounts);
-}
-
-void AllocatorCore::CountFreed(HotCounters::Shard& shard, const Block& block,
-                               telemetry::Pool kind) {
-  const auto size = static_cast<std::int64_t>(block.size);
-  const std::array<std::int64_t, kActiveBlocks> amounts = {
-      1, size, static_cast<std::int64_t>(block.requested)};
-  shard.DecreaseEach(0, GaugesOf(kind), amounts);
-}
-
-void AllocatorCore::CountInactive(HotCounters::Shard& shard, const Block& block,
-                                  telemetry::Pool kind) {
-  const std::array<std::int64_t, 2> amounts = {1, static_cast<std::int64_t>(block.size)};
-  shard.DecreaseEach(kActiveBlocks, GaugesOf(kind) + kActiveBlocks, amounts);
-}
+// --- What is told to others -------------------------------------------------------------------
 
 void AllocatorCore::RecordAlways(telemetry::EventAction action, std::uint64_t address,
                                  std::uint64_t size, hal::StreamHandle stream,
@@ -433,7 +401,7 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
     cache.lock.OwnerUnlock();
   }
   if (block == nullptr) {
-    cache.shard->Count(kFrontMisses);
+    cache.shard->CountMiss();
     KEEL_ASSIGN(block, Obtain(arena, request));
     index_.Add(block);
     kind = Arena::Of(*block).kind;
@@ -445,7 +413,7 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
   block->requested = size.count();
   block->tag = static_cast<std::uint32_t>(request.tag);
   block->mark = kLive;
-  CountAllocated(*cache.shard, *block, kind);
+  cache.shard->Allocated(kind, BytesOf(*block), static_cast<std::int64_t>(size.count()));
   Record(telemetry::EventAction::kAlloc, block->address, size.count(), stream, request.tag);
   return DeviceAddress(block->address);
 }
@@ -498,8 +466,7 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
          arena.clock.stream(), telemetry::TagId{block->tag.get()});
   Record(telemetry::EventAction::kFreeCompleted, address.value(), block->requested,
          arena.clock.stream(), telemetry::TagId{block->tag.get()});
-  CountFreed(*cache.shard, *block, arena.kind);
-  CountInactive(*cache.shard, *block, arena.kind);
+  cache.shard->Freed(arena.kind, BytesOf(*block), RequestedOf(*block));
   block->mark = kCached;
   cache.lock.OwnerLock();
   const ThreadCache::Batch out = cache.Push(arena, block, front_cache_);
@@ -520,14 +487,13 @@ Status AllocatorCore::FreeSlow(ThreadCache& cache, DeviceAddress address, Block*
     }
     Record(telemetry::EventAction::kFreeRequested, block->address, block->requested,
            StreamOf(*block, arena), telemetry::TagId{block->tag.get()});
-    CountFreed(*cache.shard, *block, arena.kind);
     if (block->size >= oversize_) [[unlikely]] {
       const MutexLock stats_lock(stats_mutex_);
       slow_.oversize_allocations.Decrease(1);
     }
     uses.reset(static_cast<Uses*>(std::exchange(block->attachment, nullptr)));
     if (uses == nullptr) {
-      CountInactive(*cache.shard, *block, arena.kind);
+      cache.shard->Freed(arena.kind, BytesOf(*block), RequestedOf(*block));
       Record(telemetry::EventAction::kFreeCompleted, block->address, block->requested,
              arena.clock.stream(), telemetry::TagId{block->tag.get()});
       if (passthrough_ == nullptr) {
@@ -536,19 +502,19 @@ Status AllocatorCore::FreeSlow(ThreadCache& cache, DeviceAddress address, Block*
         return OkStatus();
       }
     }
+    if (uses != nullptr) {
+      cache.shard->Deferred(arena.kind, BytesOf(*block), RequestedOf(*block));
+    }
     block->mark = kPending;
   }
   if (uses == nullptr) return PassBack(arena, block);
-  Defer(*cache.shard, block, uses->clocks);
+  Defer(block, uses->clocks);
   FreeCollected(pending_.Collect(PendingFrees::Effort::kGlance));
   return OkStatus();
 }
 
-void AllocatorCore::Defer(HotCounters::Shard& shard, Block* block,
-                          std::span<StreamClock* const> streams) {
+void AllocatorCore::Defer(Block* block, std::span<StreamClock* const> streams) {
   block->mark = kPending;
-  shard.IncreaseEach(kPendingBlocks, GaugesOf(Arena::Of(*block).kind) + kPendingBlocks,
-                     PendingAmounts(*block));
   pending_.Add(block, streams);
 }
 
@@ -575,19 +541,25 @@ Status AllocatorCore::PassBack(Arena& arena, Block* block) {
 
 bool AllocatorCore::FreeCollected(const std::vector<Block*>& blocks, Status* found) {
   if (blocks.empty()) return false;
-  HotCounters::Shard& shard = *Local().shard;
+  std::array<std::int64_t, 2> ended{};
+  std::array<std::int64_t, 2> ended_bytes{};
+  for (const Block* const block : blocks) {
+    const auto kind = static_cast<std::size_t>(Arena::Of(*block).kind);
+    ++ended[kind];
+    ended_bytes[kind] += BytesOf(*block);
+  }
+  for (const telemetry::Pool pool : {telemetry::Pool::kSmall, telemetry::Pool::kLarge}) {
+    const auto kind = static_cast<std::size_t>(pool);
+    if (ended[kind] != 0) Local().shard->Ended(pool, ended[kind], ended_bytes[kind]);
+  }
   for (Block* const block : blocks) {
-    Arena& arena = Arena::Of(*block);
-    shard.DecreaseEach(kPendingBlocks, GaugesOf(arena.kind) + kPendingBlocks,
-                       PendingAmounts(*block));
     if (debug_ != nullptr) {
-      Status retired = RetireChecked(shard, block);
+      Status retired = RetireChecked(block);
       if (found != nullptr && found->ok()) *found = std::move(retired);
       continue;
     }
-    CountInactive(shard, *block, arena.kind);
     Record(telemetry::EventAction::kFreeCompleted, block->address, block->requested,
-           arena.clock.stream(), telemetry::TagId{block->tag.get()});
+           Arena::Of(*block).clock.stream(), telemetry::TagId{block->tag.get()});
     if (const Status status = Return(block); !status.ok()) {
       Log(LogLevel::kWarn, fmt::format("giving memory back: {}", status.ToString()));
     }

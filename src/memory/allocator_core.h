@@ -132,8 +132,8 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   // Pass-through: back to the device, once its stream is done.
   Status PassBack(Arena& arena, Block* block);
   void GiveBack(const ThreadCache::Batch& batch);
-  // A block that was freed while these streams may use it.
-  void Defer(HotCounters::Shard& shard, Block* block, std::span<StreamClock* const> streams);
+  // A block that was freed, and counted so, while these streams may use it.
+  void Defer(Block* block, std::span<StreamClock* const> streams);
   // Frees blocks that were pending. False: there were none. `found`, if it is OK: the first thing
   // that the debug mode found in them.
   bool FreeCollected(const std::vector<Block*>& blocks, Status* found = nullptr);
@@ -144,7 +144,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   [[gnu::noinline]] Status RecordUseRarely(DeviceAddress address, hal::StreamHandle stream);
   void StartDebugMode();
   // The rest of the way of a freed block that no stream uses any more.
-  Status RetireChecked(HotCounters::Shard& shard, Block* block);
+  Status RetireChecked(Block* block);
   // What threads keep goes back to the arenas; of one arena, or of all. False: there was none.
   bool FlushCaches(const Arena* only);
   // Everything that was freed and is held back: by threads, for other streams, and by the debug
@@ -161,10 +161,6 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   // Until everything that they have now is done. Only a lost device is an error.
   Status WaitForStreams(Deadline deadline);
 
-  void CountAllocated(HotCounters::Shard& shard, const Block& block, telemetry::Pool kind);
-  // Freed; and, now or later, no longer in use.
-  void CountFreed(HotCounters::Shard& shard, const Block& block, telemetry::Pool kind);
-  void CountInactive(HotCounters::Shard& shard, const Block& block, telemetry::Pool kind);
   void Record(telemetry::EventAction action, std::uint64_t address, std::uint64_t size,
               hal::StreamHandle stream, telemetry::TagId tag) {
     if (log_.enabled()) [[unlikely]] {
@@ -191,7 +187,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   telemetry::EventLog& log_;
   EventPool events_;
   AddressIndex index_;
-  HotCounters counters_;
+  telemetry::BlockCounters counters_;
   ArenaSet arenas_;
   std::unique_ptr<SegmentSource> source_;
   ExpandableSource* expandable_ = nullptr;  // source_, if it is that

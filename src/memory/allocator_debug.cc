@@ -36,7 +36,7 @@ Result<DeviceAddress> AllocatorCore::AllocateRarely(Request request) {
   request.size = layout.size;
   ThreadCache& cache = Local();
   Arena& arena = Route(cache, request);
-  cache.shard->Count(kFrontMisses);
+  cache.shard->CountMiss();
   KEEL_ASSIGN(Block* const block, Obtain(arena, request));
   const Result<DeviceAddress> address =
       debug_->Add(block, layout, asked, request.tag, telemetry::CaptureStack());
@@ -48,7 +48,8 @@ Result<DeviceAddress> AllocatorCore::AllocateRarely(Request request) {
   block->requested = asked.count();
   block->tag = static_cast<std::uint32_t>(request.tag);
   block->mark = kLive;
-  CountAllocated(*cache.shard, *block, arena.kind);
+  cache.shard->Allocated(arena.kind, static_cast<std::int64_t>(block->size),
+                         static_cast<std::int64_t>(asked.count()));
   Record(telemetry::EventAction::kAlloc, address->value(), asked.count(), request.stream,
          request.tag);
   return *address;
@@ -65,24 +66,29 @@ Status AllocatorCore::FreeRarely(DeviceAddress address, const Bytes* size) {
               debug_->Claim(address, size, telemetry::CaptureStack()));
   Block* const block = freed.block;
   Arena& arena = Arena::Of(*block);
-  HotCounters::Shard& shard = *Local().shard;
+  telemetry::BlockCounters::Shard& shard = *Local().shard;
+  const auto bytes = static_cast<std::int64_t>(block->size);
+  const auto requested = static_cast<std::int64_t>(block->requested.get());
   Record(telemetry::EventAction::kFreeRequested, address.value(), freed.requested,
          arena.clock.stream(), freed.tag);
-  CountFreed(shard, *block, arena.kind);
+  if (freed.uses.empty()) {
+    shard.Freed(arena.kind, bytes, requested);
+  } else {
+    shard.Deferred(arena.kind, bytes, requested);
+  }
   Status found = debug_->Compare(freed);
   Status others;
   if (freed.uses.empty()) {
-    others = RetireChecked(shard, block);
+    others = RetireChecked(block);
   } else {
-    Defer(shard, block, freed.uses);
+    Defer(block, freed.uses);
     FreeCollected(pending_.Collect(PendingFrees::Effort::kGlance), &others);
   }
   return found.ok() ? others : found;
 }
 
-Status AllocatorCore::RetireChecked(HotCounters::Shard& shard, Block* block) {
+Status AllocatorCore::RetireChecked(Block* block) {
   const Arena& arena = Arena::Of(*block);
-  CountInactive(shard, *block, arena.kind);
   Record(telemetry::EventAction::kFreeCompleted, block->address + debug_->FrontOf(*block),
          block->requested, arena.clock.stream(), telemetry::TagId{block->tag.get()});
   block->mark = kCached;

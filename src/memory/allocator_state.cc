@@ -169,7 +169,7 @@ Result<AllocationInfo> AllocatorCore::Find(DeviceAddress address) {
 }
 
 telemetry::MemoryStats AllocatorCore::Stats() {
-  const HotCounters::Values hot = counters_.Read();
+  const telemetry::BlockCounters::Values hot = counters_.Read();
   telemetry::MemoryStats stats;
   std::int64_t split_blocks[2] = {};
   std::int64_t split_bytes[2] = {};
@@ -205,19 +205,14 @@ telemetry::MemoryStats AllocatorCore::Stats() {
   set(slow_.inactive_split_bytes.all, split_bytes[0] + split_bytes[1]);
   stats = slow_;
   stats.tag_bytes = std::move(tags);
-  const auto take = [&](telemetry::PoolStat& stat, Gauge gauge) {
-    stat.all = hot.gauges[gauge];
-    stat.small_pool = hot.gauges[kGaugeKinds + gauge];
-    stat.large_pool = hot.gauges[2 * kGaugeKinds + gauge];
-  };
-  take(stats.allocation, kBlocks);
-  take(stats.allocated_bytes, kBlockBytes);
-  take(stats.requested_bytes, kRequestedBytes);
-  take(stats.active, kActiveBlocks);
-  take(stats.active_bytes, kActiveBytes);
-  stats.pending_frees = hot.gauges[kPendingBlocks];
-  stats.pending_free_bytes = hot.gauges[kPendingBytes];
-  stats.front_cache_misses = hot.counters[kFrontMisses];
+  stats.allocation = hot.blocks;
+  stats.allocated_bytes = hot.bytes;
+  stats.requested_bytes = hot.requested;
+  stats.active = hot.active_blocks;
+  stats.active_bytes = hot.active_bytes;
+  stats.pending_frees = hot.pending_blocks;
+  stats.pending_free_bytes = hot.pending_bytes;
+  stats.front_cache_misses = hot.misses;
   stats.front_cache_hits = stats.allocation.all.allocated - stats.front_cache_misses;
   stats.max_split_size = config.max_split_size == kUnlimited
                              ? -1

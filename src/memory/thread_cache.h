@@ -18,28 +18,13 @@
 #include "keel/base/mutex.h"
 #include "memory/arena.h"
 #include "memory/biased_lock.h"
-#include "telemetry/sharded_counters.h"
+#include "telemetry/block_counters.h"
 
 namespace keel::memory {
 
-// What an allocator counts on its hot path. A gauge for each of these and each of: all, the small
-// pool, the large pool.
-enum Gauge : std::size_t {
-  kBlocks,
-  kBlockBytes,
-  kRequestedBytes,
-  kActiveBlocks,  // and those that are freed but still used
-  kActiveBytes,
-  kPendingBlocks,  // of those, the freed ones
-  kPendingBytes,
-  kGaugeKinds,
-};
-enum Counter : std::size_t { kFrontMisses, kCounters };
-using HotCounters = telemetry::ShardedCounters<3 * kGaugeKinds, kCounters>;
-
 class ThreadCache {
  public:
-  explicit ThreadCache(HotCounters::Shard* its_shard) : shard(its_shard) {}
+  explicit ThreadCache(telemetry::BlockCounters::Shard* its_shard) : shard(its_shard) {}
 
   // Blocks of one arena, linked by `next`, that are to be freed there.
   struct Batch {
@@ -83,7 +68,7 @@ class ThreadCache {
 
   BiasedLock lock;
   // Written by the owning thread alone.
-  HotCounters::Shard* const shard;
+  telemetry::BlockCounters::Shard* const shard;
   // The arena that the thread used last, for each kind, and for which stream. Others may only
   // forget it.
   struct Route {
