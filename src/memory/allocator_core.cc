@@ -61,6 +61,13 @@ bool UsesExpandable(const hal::Device& device, const AllocatorConfig& config) {
          device.capabilities().virtual_memory;
 }
 
+// What a thread may keep for itself, per stream.
+std::uint64_t FrontOf(const hal::Device& device, const AllocatorConfig& config) {
+  if (config.backend == AllocatorConfig::Backend::kPassthrough) return 0;
+  return UsesExpandable(device, config) ? config.front_cache.count()
+                                        : std::min(config.front_cache.count(), kPlainFrontCache);
+}
+
 // From which size on blocks are never split, if at all. The segments that requests share always
 // are, or none of them would be used twice.
 std::uint64_t OversizeFrom(const AllocatorConfig& config) {
@@ -111,14 +118,11 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
       rounds_up_(std::any_of(config.roundup_power2_divisions.begin(),
                              config.roundup_power2_divisions.end(),
                              [](std::uint32_t divisions) { return divisions > 1; })),
-      front_cache_(UsesExpandable(*device, config)
-                       ? config.front_cache.count()
-                       : std::min(config.front_cache.count(), kPlainFrontCache)),
       oversize_(OversizeFrom(config)),
       log_(options.log != nullptr ? *options.log : telemetry::EventLog::Global()),
       events_(device),
       counters_(kFoldAfter),
-      arenas_(device, events_, LargeCutting(*device, config)) {
+      arenas_(device, events_, FrontOf(*device, config), LargeCutting(*device, config)) {
   if (config.history != 0) {
     const Status enabled =
         log_.Enable({.capacity = config.history, .stacks = config.history_stacks});
@@ -280,6 +284,14 @@ void AllocatorCore::RecordAlways(telemetry::EventAction action, std::uint64_t ad
                .tag = tag});
 }
 
+void AllocatorCore::RecordFreed(const Block& block, const Arena& arena) {
+  for (const auto action :
+       {telemetry::EventAction::kFreeRequested, telemetry::EventAction::kFreeCompleted}) {
+    RecordAlways(action, block.address, block.requested, arena.clock.stream(),
+                 telemetry::TagId{block.tag.get()});
+  }
+}
+
 void AllocatorCore::OnMapped(const Arena& arena, std::uint64_t address, std::uint64_t size,
                              bool whole) {
   Record(whole ? telemetry::EventAction::kSegmentAlloc : telemetry::EventAction::kSegmentMap,
@@ -329,8 +341,7 @@ telemetry::Pool AllocatorCore::KindOf(std::uint64_t size) {
   return size <= kSmallMax ? telemetry::Pool::kSmall : telemetry::Pool::kLarge;
 }
 
-std::uint64_t AllocatorCore::Round(std::uint64_t size) const {
-  if (!rounds_up_) return RoundToQuantum(size);
+std::uint64_t AllocatorCore::RoundUp(std::uint64_t size) const {
   const std::uint32_t divisions = config.RoundupDivisions(Bytes(size));
   if (divisions > 1 && size > kQuantum * divisions) {
     const std::uint64_t step = std::max(std::bit_floor(size) / divisions, kQuantum);
@@ -339,28 +350,27 @@ std::uint64_t AllocatorCore::Round(std::uint64_t size) const {
   return RoundToQuantum(size);
 }
 
-Arena& AllocatorCore::Route(ThreadCache& cache, const Request& request) {
-  const telemetry::Pool kind = KindOf(request.size);
+Arena& AllocatorCore::Route(ThreadCache& cache, hal::StreamHandle stream, telemetry::Pool kind) {
   const ThreadCache::Route& last = cache.last[static_cast<std::size_t>(kind)];
   Arena* const arena = last.arena.load(std::memory_order_relaxed);
-  if (arena != nullptr && last.stream == request.stream &&
-      open_pools_.load(std::memory_order_acquire) == 0) {
+  if (arena != nullptr && last.stream == stream && open_pools_.load(std::memory_order_acquire) == 0)
+      [[likely]] {
     return *arena;
   }
-  return RouteSlow(cache, request);
+  return RouteSlow(cache, stream, kind);
 }
 
-Arena& AllocatorCore::RouteSlow(ThreadCache& cache, const Request& request) {
-  const telemetry::Pool kind = KindOf(request.size);
+Arena& AllocatorCore::RouteSlow(ThreadCache& cache, hal::StreamHandle stream,
+                                telemetry::Pool kind) {
   if (open_pools_.load(std::memory_order_acquire) != 0) {
     const MutexLock lock(pools_mutex_);
     for (const auto& [id, pool] : pools_) {
-      if (pool.open && pool.filter(request.stream)) return arenas_.Find(request.stream, kind, id);
+      if (pool.open && pool.filter(stream)) return arenas_.Find(stream, kind, id);
     }
   }
-  Arena& arena = arenas_.Find(request.stream, kind, 0);
+  Arena& arena = arenas_.Find(stream, kind, 0);
   ThreadCache::Route& route = cache.last[static_cast<std::size_t>(kind)];
-  route.stream = request.stream;
+  route.stream = stream;
   route.arena.store(&arena, std::memory_order_relaxed);
   return arena;
 }
@@ -381,41 +391,53 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
                                               const AllocationOptions& options) {
   if (ForkGeneration() != fork_generation_) [[unlikely]]
     return Here();
-  if (size.empty()) return DeviceAddress();
-  Request request{.size = size.count(), .asked = size, .stream = stream, .tag = options.tag};
-  if (request.tag == telemetry::TagId::kNone) request.tag = telemetry::CurrentTag();
-  if (!options.alignment.empty()) [[unlikely]] {
-    KEEL_TRY(CheckAlignment(options.alignment));
-    request.alignment = std::max(options.alignment.count(), kQuantum);
+  if (size.empty()) [[unlikely]]
+    return DeviceAddress();
+  const telemetry::TagId tag =
+      options.tag != telemetry::TagId::kNone ? options.tag : telemetry::CurrentTag();
+  if (size.count() > largest_ || !options.alignment.empty()) [[unlikely]] {
+    return AllocateRarely(size, stream, options.alignment, tag);
   }
-  if (size.count() > largest_) [[unlikely]]
-    return AllocateRarely(request);
-  request.size = Round(size.count());
+  const std::uint64_t rounded = Round(size.count());
+  const telemetry::Pool kind = KindOf(rounded);
   ThreadCache& cache = Local();
-  Arena& arena = Route(cache, request);
+  Arena& arena = Route(cache, stream, kind);
   Block* block = nullptr;
-  telemetry::Pool kind = arena.kind;
-  if (kind == telemetry::Pool::kSmall && request.alignment == kQuantum) {
+  if (kind == telemetry::Pool::kSmall) {
     cache.lock.OwnerLock();
-    block = cache.Pop(arena, request.size);
+    block = cache.Pop(arena, rounded);
     cache.lock.OwnerUnlock();
   }
   if (block == nullptr) {
-    cache.shard->CountMiss();
-    KEEL_ASSIGN(block, Obtain(arena, request));
-    index_.Add(block);
-    kind = Arena::Of(*block).kind;
-    if (block->size >= oversize_) [[unlikely]] {
-      const MutexLock lock(stats_mutex_);
-      slow_.oversize_allocations.Increase(1);
-    }
+    return AllocateFrom(arena, cache,
+                        {.size = rounded, .asked = size, .stream = stream, .tag = tag});
   }
-  block->requested = size.count();
-  block->tag = static_cast<std::uint32_t>(request.tag);
-  block->mark = kLive;
-  cache.shard->Allocated(kind, BytesOf(*block), static_cast<std::int64_t>(size.count()));
-  Record(telemetry::EventAction::kAlloc, block->address, size.count(), stream, request.tag);
+  HandOut(*cache.shard, *block, kind, size, tag);
+  Record(telemetry::EventAction::kAlloc, block->address, size.count(), stream, tag);
   return DeviceAddress(block->address);
+}
+
+Result<DeviceAddress> AllocatorCore::AllocateFrom(Arena& arena, ThreadCache& cache,
+                                                  const Request& request) {
+  cache.shard->CountMiss();
+  KEEL_ASSIGN(Block* const block, Obtain(arena, request));
+  index_.Add(block);
+  if (block->size >= oversize_) [[unlikely]] {
+    const MutexLock lock(stats_mutex_);
+    slow_.oversize_allocations.Increase(1);
+  }
+  HandOut(*cache.shard, *block, Arena::Of(*block).kind, request.asked, request.tag);
+  Record(telemetry::EventAction::kAlloc, block->address, request.asked.count(), request.stream,
+         request.tag);
+  return DeviceAddress(block->address);
+}
+
+void AllocatorCore::HandOut(telemetry::BlockCounters::Shard& shard, Block& block,
+                            telemetry::Pool kind, Bytes asked, telemetry::TagId tag) {
+  block.requested = asked.count();
+  block.tag = static_cast<std::uint32_t>(tag);
+  block.mark = kLive;
+  shard.Allocated(kind, BytesOf(block), static_cast<std::int64_t>(asked.count()));
 }
 
 Block* AllocatorCore::TryArena(Arena& arena, const Request& request) {
@@ -425,7 +447,9 @@ Block* AllocatorCore::TryArena(Arena& arena, const Request& request) {
 
 Result<Block*> AllocatorCore::Obtain(Arena& arena, const Request& request) {
   if (config.garbage_collection_threshold > 0) arenas_.CountRequest();
-  if (Block* const block = TryArena(arena, request); block != nullptr) return block;
+  if (Block* const block = TryArena(arena, request); block != nullptr) [[likely]] {
+    return block;
+  }
   return ObtainSlow(arena, request);
 }
 
@@ -450,29 +474,31 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
   Block* const block = index_.Find(address.value());
   if (block == nullptr || block->mark != kLive) [[unlikely]]
     return FreeRarely(address, size);
-  if (size != nullptr && size->count() != block->requested) [[unlikely]] {
-    return InvalidArgument(
-        fmt::format("the block at {} was allocated with {} bytes and freed with {}",
-                    ToString(address), block->requested, size->count()));
-  }
+  if (size != nullptr && size->count() != block->requested) [[unlikely]]
+    return WrongSize(*block, *size);
   Arena& arena = Arena::Of(*block);
   ThreadCache& cache = Local();
   // The block itself last: of a large one, another thread that frees it too may be ahead.
-  if (arena.kind == telemetry::Pool::kLarge || arena.pool != 0 || passthrough_ != nullptr ||
-      front_cache_ < block->size || block->attachment != nullptr) {
+  if (arena.front < block->size || block->attachment != nullptr) {
     return FreeSlow(cache, address, block, arena);
   }
-  Record(telemetry::EventAction::kFreeRequested, address.value(), block->requested,
-         arena.clock.stream(), telemetry::TagId{block->tag.get()});
-  Record(telemetry::EventAction::kFreeCompleted, address.value(), block->requested,
-         arena.clock.stream(), telemetry::TagId{block->tag.get()});
-  cache.shard->Freed(arena.kind, BytesOf(*block), RequestedOf(*block));
+  if (log_.enabled()) [[unlikely]] {
+    RecordFreed(*block, arena);
+  }
+  cache.shard->Freed(telemetry::Pool::kSmall, BytesOf(*block), RequestedOf(*block));
   block->mark = kCached;
   cache.lock.OwnerLock();
-  const ThreadCache::Batch out = cache.Push(arena, block, front_cache_);
+  const ThreadCache::Batch out = cache.Push(arena, block);
   cache.lock.OwnerUnlock();
-  if (out.first != nullptr) GiveBack(out);
+  if (out.first != nullptr) [[unlikely]]
+    GiveBack(out);
   return OkStatus();
+}
+
+Status AllocatorCore::WrongSize(const Block& block, Bytes size) {
+  return InvalidArgument(
+      fmt::format("the block at {} was allocated with {} bytes and freed with {}",
+                  ToString(DeviceAddress(block.address)), block.requested.get(), size.count()));
 }
 
 Status AllocatorCore::FreeSlow(ThreadCache& cache, DeviceAddress address, Block* block,

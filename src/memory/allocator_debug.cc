@@ -27,15 +27,30 @@ void AllocatorCore::StartDebugMode() {
       [this](Block* block) { return Return(block); });
 }
 
-Result<DeviceAddress> AllocatorCore::AllocateRarely(Request request) {
-  const Bytes asked = request.asked;
-  if (asked.count() > capacity_) {
+Result<DeviceAddress> AllocatorCore::AllocateRarely(Bytes size, hal::StreamHandle stream,
+                                                    Bytes alignment, telemetry::TagId tag) {
+  Request request{.size = size.count(), .asked = size, .stream = stream, .tag = tag};
+  if (!alignment.empty()) {
+    KEEL_TRY(CheckAlignment(alignment));
+    request.alignment = std::max(alignment.count(), kQuantum);
+  }
+  if (size.count() > capacity_) {
     return OutOfMemory(request, ResourceExhausted("the device is smaller than the request"));
   }
+  if (debug_ != nullptr) return AllocateChecked(request);
+  // Which every block has.
+  if (request.alignment == kQuantum) return Allocate(size, stream, {.tag = tag});
+  request.size = Round(request.size);
+  ThreadCache& cache = Local();
+  return AllocateFrom(Route(cache, stream, KindOf(request.size)), cache, request);
+}
+
+Result<DeviceAddress> AllocatorCore::AllocateChecked(Request request) {
+  const Bytes asked = request.asked;
   const DebugMemory::Layout layout = debug_->LayOut(Round(asked.count()), request.alignment);
   request.size = layout.size;
   ThreadCache& cache = Local();
-  Arena& arena = Route(cache, request);
+  Arena& arena = Route(cache, request.stream, KindOf(request.size));
   cache.shard->CountMiss();
   KEEL_ASSIGN(Block* const block, Obtain(arena, request));
   const Result<DeviceAddress> address =
@@ -45,11 +60,7 @@ Result<DeviceAddress> AllocatorCore::AllocateRarely(Request request) {
     return returned.ok() ? address.status()
                          : Status(address.status()).Annotate(returned.ToString());
   }
-  block->requested = asked.count();
-  block->tag = static_cast<std::uint32_t>(request.tag);
-  block->mark = kLive;
-  cache.shard->Allocated(arena.kind, static_cast<std::int64_t>(block->size),
-                         static_cast<std::int64_t>(asked.count()));
+  HandOut(*cache.shard, *block, arena.kind, asked, request.tag);
   Record(telemetry::EventAction::kAlloc, address->value(), asked.count(), request.stream,
          request.tag);
   return *address;

@@ -33,10 +33,12 @@ struct Cutting {
 
 struct Arena {
   Arena(std::uint32_t number, StreamClock& its_clock, telemetry::Pool its_kind, PoolId its_pool,
-        const Cutting& its_cutting, const std::atomic<std::uint32_t>& its_requests)
+        std::uint64_t its_front, const Cutting& its_cutting,
+        const std::atomic<std::uint32_t>& its_requests)
       : index(number),
         clock(its_clock),
         kind(its_kind),
+        front(its_front),
         cutting(its_cutting),
         requests(its_requests),
         pool(its_pool),
@@ -49,6 +51,7 @@ struct Arena {
   const std::uint32_t index;  // among the allocator's, from 0
   StreamClock& clock;
   const telemetry::Pool kind;
+  const std::uint64_t front;  // bytes of it that a thread may keep for itself
   const Cutting cutting;
   // How many requests the allocator had so far, if that is counted: the date of what is freed.
   const std::atomic<std::uint32_t>& requests;
