@@ -176,7 +176,7 @@ AllocatorCore::~AllocatorCore() {
     }
   }
   for (Arena* const arena : arenas_.List()) {
-    const MutexLock lock(arena->mutex);
+    const ShortLockGuard lock(arena->mutex);
     for (const auto& [begin, span] : arena->blocks.spans()) {
       for (const Block* block = span.first(); block != span.back; block = block->after) {
         if (!block->free()) delete static_cast<Uses*>(block->attachment);
@@ -262,9 +262,10 @@ bool AllocatorCore::FlushCaches(const Arena* only) {
 
 void AllocatorCore::GiveBack(const ThreadCache::Batch& batch) {
   const std::uint64_t epoch = batch.arena->clock.now();
-  const MutexLock lock(batch.arena->mutex);
+  const ShortLockGuard lock(batch.arena->mutex);
   for (Block* block = batch.first; block != nullptr;) {
     Block* const next = block->next;
+    block->PrefetchNeighbours();
     index_.Remove(*block);
     batch.arena->Free(block, epoch);
     block = next;
@@ -441,7 +442,7 @@ void AllocatorCore::HandOut(telemetry::BlockCounters::Shard& shard, Block& block
 }
 
 Block* AllocatorCore::TryArena(Arena& arena, const Request& request) {
-  const MutexLock lock(arena.mutex);
+  const ShortLockGuard lock(arena.mutex);
   return arena.TryTake(request.size, request.alignment);
 }
 
@@ -505,12 +506,13 @@ Status AllocatorCore::FreeSlow(ThreadCache& cache, DeviceAddress address, Block*
                                Arena& arena) {
   std::unique_ptr<Uses> uses;
   {
-    const MutexLock lock(arena.mutex);
+    const ShortLockGuard lock(arena.mutex);
     // Another thread may have freed it since Free looked, and the block may be another by now.
     if (block->state != Block::State::kTaken || block->address != address.value() ||
         block->mark != kLive) {
       return FreeRarely(address, nullptr);
     }
+    block->PrefetchNeighbours();
     Record(telemetry::EventAction::kFreeRequested, block->address, block->requested,
            StreamOf(*block, arena), telemetry::TagId{block->tag.get()});
     if (block->size >= oversize_) [[unlikely]] {
@@ -547,7 +549,7 @@ void AllocatorCore::Defer(Block* block, std::span<StreamClock* const> streams) {
 Status AllocatorCore::Return(Block* block) {
   Arena& arena = Arena::Of(*block);
   if (passthrough_ != nullptr) return PassBack(arena, block);
-  const MutexLock lock(arena.mutex);
+  const ShortLockGuard lock(arena.mutex);
   index_.Remove(*block);
   arena.Free(block, arena.clock.now());
   return OkStatus();
@@ -605,7 +607,7 @@ Status AllocatorCore::RecordUse(DeviceAddress address, hal::StreamHandle stream)
     cache.last_used = &arenas_.Clock(stream);
   }
   StreamClock& clock = *cache.last_used;
-  const MutexLock lock(arena.mutex);
+  const ShortLockGuard lock(arena.mutex);
   if (block->address != address.value() || block->mark != kLive) {
     return RecordUseRarely(address, stream);  // freed meanwhile
   }

@@ -75,7 +75,7 @@ bool AllocatorCore::Lend(const Arena& arena, Block* block) {
   Arena& from = Arena::Of(*block);
   if (&from.clock == &arena.clock && from.open) return true;
   const Result<std::uint64_t> passed = from.clock.Poll();
-  const MutexLock lock(from.mutex);
+  const ShortLockGuard lock(from.mutex);
   if (!passed.ok() || block->epoch > *passed || !from.open) {
     from.blocks.Free(block, block->epoch, block->date);
     return false;

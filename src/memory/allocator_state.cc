@@ -154,7 +154,7 @@ Result<AllocationInfo> AllocatorCore::Find(DeviceAddress address) {
                           .pool = arena.pool};
   }
   for (Arena* const arena : arenas_.List()) {
-    const MutexLock lock(arena->mutex);
+    const ShortLockGuard lock(arena->mutex);
     const Block* const block = arena->blocks.Find(address.value());
     if (block == nullptr) continue;
     if (block->free() || block->mark != kLive) break;
@@ -176,7 +176,7 @@ telemetry::MemoryStats AllocatorCore::Stats() {
   std::map<std::string, std::int64_t, std::less<>> tags;
   for (Arena* const arena : arenas_.List()) {
     const auto kind = static_cast<std::size_t>(arena->kind);
-    const MutexLock lock(arena->mutex);
+    const ShortLockGuard lock(arena->mutex);
     for (const auto& [begin, span] : arena->blocks.spans()) {
       const bool split = span.first() != span.last();
       for (const Block* block = span.first(); block != span.back; block = block->after) {
@@ -235,7 +235,7 @@ void AllocatorCore::ResetStats(bool peaks) {
 MemorySnapshot AllocatorCore::Snapshot() {
   MemorySnapshot snapshot{.device = device->id()};
   for (Arena* const arena : arenas_.List()) {
-    const MutexLock lock(arena->mutex);
+    const ShortLockGuard lock(arena->mutex);
     for (const auto& [begin, span] : arena->blocks.spans()) {
       SegmentSnapshot segment{.address = DeviceAddress(begin),
                               .size = Bytes(span.end - begin),
@@ -297,7 +297,7 @@ std::string AllocatorCore::Report() {
   std::size_t pieces = 0;
   std::uint64_t largest = 0;
   for (Arena* const arena : arenas_.List()) {
-    const MutexLock lock(arena->mutex);
+    const ShortLockGuard lock(arena->mutex);
     free_bytes += arena->blocks.free_bytes();
     pieces += arena->blocks.free_blocks();
     if (!arena->open) kept += arena->blocks.free_bytes();
@@ -353,7 +353,7 @@ Status AllocatorCore::OutOfMemory(const Request& request, const Status& cause) {
 std::string AllocatorCore::Check() {
   std::uint64_t bytes = 0;
   for (Arena* const arena : arenas_.List()) {
-    const MutexLock lock(arena->mutex);
+    const ShortLockGuard lock(arena->mutex);
     if (std::string wrong = arena->blocks.Check(); !wrong.empty()) return wrong;
     bytes += arena->blocks.bytes();
   }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/short_lock.h"
 #include "keel/base/mutex.h"
 #include "keel/hal/types.h"
 #include "keel/telemetry/memory_stats.h"
@@ -62,7 +63,12 @@ struct Arena {
   std::atomic<bool> open;
 
   // A taken block from what is free here, as `cutting` has it; null: nothing that fits.
-  Block* TryTake(std::uint64_t size, std::uint64_t alignment) KEEL_REQUIRES(mutex);
+  Block* TryTake(std::uint64_t size, std::uint64_t alignment) KEEL_REQUIRES(mutex) {
+    if (cutting.oversize == ~std::uint64_t{0}) {
+      return blocks.Allocate(size, alignment, cutting.slack);
+    }
+    return TryTakeWhole(size, alignment);
+  }
   // From a free block that was made for the request.
   Block* TakeFrom(Block* free, std::uint64_t size, std::uint64_t alignment) KEEL_REQUIRES(mutex);
   // The block is free from `epoch` on.
@@ -70,8 +76,11 @@ struct Arena {
     blocks.Free(block, epoch, requests.load(std::memory_order_relaxed));
   }
 
-  Mutex mutex;
+  ShortLock mutex;
   BlockPool blocks KEEL_GUARDED_BY(mutex);
+
+ private:
+  Block* TryTakeWhole(std::uint64_t size, std::uint64_t alignment) KEEL_REQUIRES(mutex);
 };
 
 }  // namespace keel::memory

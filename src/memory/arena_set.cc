@@ -26,7 +26,7 @@ Arena* ArenaSet::FindUnusedLocked(StreamClock& clock, telemetry::Pool kind, Pool
       continue;
     const Result<std::uint64_t> passed = clock.Poll();
     if (!passed.ok()) return nullptr;
-    const MutexLock lock(arena->mutex);
+    const ShortLockGuard lock(arena->mutex);
     if (arena->blocks.taken_blocks() != 0) continue;
     bool idle = true;
     arena->blocks.ForEachFree(0, [&](const Block* block) {
