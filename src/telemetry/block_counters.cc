@@ -83,6 +83,7 @@ void BlockCounters::Shard::RestartHighest(Pool pool) {
 }
 
 void BlockCounters::Shard::Deferred(Pool pool, std::int64_t bytes, std::int64_t requested) {
+  TakeTurn(pool);
   NoticeWindow();
   // It is pending before it is no longer allocated: it stays active.
   bool far = ChangePending(pool, &Part::deferred, 1, bytes);
@@ -92,6 +93,7 @@ void BlockCounters::Shard::Deferred(Pool pool, std::int64_t bytes, std::int64_t 
 }
 
 void BlockCounters::Shard::Ended(Pool pool, std::int64_t blocks, std::int64_t bytes) {
+  TakeTurn(pool);
   NoticeWindow();
   const bool far = ChangePending(pool, &Part::ended, blocks, bytes);
   RestartHighest(pool);
@@ -187,12 +189,21 @@ void BlockCounters::Retire(Shard* shard) {
   AddTo(retired_.deferred, last.deferred);
   AddTo(retired_.ended, last.ended);
   retired_.misses += last.misses;
+  if (turn_.load(std::memory_order_relaxed) == shard)
+    turn_.store(nullptr, std::memory_order_relaxed);
   shards_.erase(entry);
 }
 
 void BlockCounters::Fold() {
   const MutexLock lock(mutex_);
   FoldLocked();
+}
+
+void BlockCounters::FoldForTurn(const Shard* next) {
+  turn_.store(next, std::memory_order_relaxed);
+  if (!mutex_.TryLock()) return;
+  FoldLocked();
+  mutex_.Unlock();
 }
 
 void BlockCounters::FoldLocked() {

@@ -28,6 +28,11 @@
 // `fold_after` from where it was when the window began: a lock and a look at every shard. So
 // fold_after is the price of a small error; a few hundred times the usual update is cheap.
 //
+// Large blocks are few, and one of them can be more than all small ones. So a shard folds before it
+// counts one if another shard counted the last: threads that take turns with large blocks, as a
+// program and its backward pass do, have exact peaks of those. Nobody waits for it: a fold that
+// another thread is in the middle of will do.
+//
 // What is active is what is allocated and what is pending, and that changes seldom. So between two
 // such changes the highest of the one tells the highest of the other, and only a change looks at
 // both: the common update keeps books on three quantities of its pool, and compares those and the
@@ -132,6 +137,7 @@ class BlockCounters {
   };
 
   [[gnu::noinline]] void Fold() KEEL_EXCLUDES(mutex_);
+  [[gnu::noinline]] void FoldForTurn(const Shard* next) KEEL_EXCLUDES(mutex_);
   void FoldLocked() KEEL_REQUIRES(mutex_);
   Totals SumLocked() const KEEL_REQUIRES(mutex_);
   // One of the sums, or several.
@@ -140,6 +146,8 @@ class BlockCounters {
   const std::array<std::int64_t, kQuantities> fold_after_;
   // The number of the present window; written under the lock.
   alignas(64) std::atomic<std::uint64_t> window_{1};
+  // The shard that counted the last large block.
+  std::atomic<const Shard*> turn_{nullptr};
 
   alignas(64) Mutex mutex_;
   std::vector<Entry> shards_ KEEL_GUARDED_BY(mutex_);
@@ -152,11 +160,13 @@ class alignas(64) BlockCounters::Shard {
  public:
   // A block of `bytes`, of which `requested` were asked for, is handed out.
   void Allocated(Pool pool, std::int64_t bytes, std::int64_t requested) {
+    TakeTurn(pool);
     NoticeWindow();
     Add(pool, bytes, requested);
   }
   // It is free.
   void Freed(Pool pool, std::int64_t bytes, std::int64_t requested) {
+    TakeTurn(pool);
     NoticeWindow();
     Remove(pool, bytes, requested);
   }
@@ -195,6 +205,13 @@ class alignas(64) BlockCounters::Shard {
     return increased;
   }
 
+  // Before the update is noted: what others did until now ends with their window.
+  void TakeTurn(Pool pool) {
+    if (pool == Pool::kLarge && parent_.turn_.load(std::memory_order_relaxed) != this)
+        [[unlikely]] {
+      parent_.FoldForTurn(this);
+    }
+  }
   void NoticeWindow() {
     const std::uint64_t window = parent_.window_.load(std::memory_order_acquire);
     if (window != window_.load(std::memory_order_relaxed)) [[unlikely]] {

@@ -294,6 +294,29 @@ TEST(BlockCountersTest, AnIdleShardDoesNotInflateThePeak) {
 
 // An owner sees a new window only at its next update, and that update's look may come too early:
 // what it did meanwhile belongs to the new window all the same.
+TEST(BlockCountersTest, LargeBlocksOfThreadsThatTakeTurnsAreExact) {
+  BlockCounters counters(kFold);
+  Shard* const program = counters.AddShard();
+  Shard* const backward = counters.AddShard();
+  // A step: one allocates, the other uses a little more and frees it all. Nothing is far enough for
+  // a fold by itself.
+  for (int step = 0; step < 5; ++step) {
+    for (int i = 0; i < 3; ++i) program->Allocated(kLarge, 100, 90);
+    backward->Allocated(kLarge, 50, 40);
+    backward->Deferred(kLarge, 50, 40);
+    for (int i = 0; i < 3; ++i) backward->Freed(kLarge, 100, 90);
+    program->Ended(kLarge, 1, 50);
+  }
+  const Values values = counters.Read();
+  EXPECT_EQ(values.bytes.large_pool.peak, 350);
+  EXPECT_EQ(values.bytes.all.peak, 350);
+  EXPECT_EQ(values.requested.all.peak, 310);
+  EXPECT_EQ(values.blocks.all.peak, 4);
+  EXPECT_EQ(values.active_bytes.all.peak, 350);
+  EXPECT_EQ(values.pending_bytes.peak, 50);
+  EXPECT_EQ(values.bytes.all.current, 0);
+}
+
 TEST(BlockCountersTest, UpdatesBeforeTheWindowIsNoticedCount) {
   using Peer = BlockCountersTestPeer;
   BlockCounters counters(kFold);
