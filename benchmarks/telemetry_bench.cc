@@ -1,7 +1,7 @@
 // What it costs an allocator to count and to keep a history.
 //
-//   counters/...  one update of a gauge: a plain Stat (no threads), a shard, and for comparison one
-//                 atomic that all threads share
+//   counters/...  one update: of a plain Stat (no threads), of a shard, which has three for each
+//                 pool, and for comparison of one atomic that all threads share
 //   events/...    one EventLog::Record: off, on, and on with stacks
 // Each also with several threads at once.
 
@@ -12,13 +12,12 @@
 
 #include "keel/telemetry/event_log.h"
 #include "keel/telemetry/memory_stats.h"
-#include "telemetry/sharded_counters.h"
+#include "telemetry/block_counters.h"
 
 namespace keel::telemetry {
 namespace {
 
 using benchmark::State;
-using Counters = ShardedCounters<4, 4>;
 
 void PlainStat(State& state) {
   Stat stat;
@@ -43,16 +42,18 @@ void SharedAtomic(State& state) {
 }
 BENCHMARK(SharedAtomic)->Name("counters/one_atomic")->ThreadRange(1, 8);
 
-Counters& BenchCounters() {
-  static Counters* const counters = new Counters({64 << 20, 64 << 20, 100'000, 100'000});
+constexpr BlockCounters::FoldAfter kFoldAfter{.blocks = 100'000, .bytes = 64 << 20};
+
+BlockCounters& BenchCounters() {
+  static BlockCounters* const counters = new BlockCounters(kFoldAfter);
   return *counters;
 }
 
 void ShardUpdate(State& state) {
-  Counters::Shard* shard = BenchCounters().AddShard();
+  BlockCounters::Shard* shard = BenchCounters().AddShard();
   for (auto _ : state) {
-    shard->Increase(0, 512);
-    shard->Decrease(0, 512);
+    shard->Allocated(Pool::kSmall, 512, 500);
+    shard->Freed(Pool::kSmall, 512, 500);
   }
   BenchCounters().Retire(shard);
   state.SetItemsProcessed(state.iterations() * 2);
@@ -60,16 +61,16 @@ void ShardUpdate(State& state) {
 BENCHMARK(ShardUpdate)->Name("counters/shard")->ThreadRange(1, 8);
 
 void ShardCount(State& state) {
-  Counters::Shard* shard = BenchCounters().AddShard();
-  for (auto _ : state) shard->Count(0);
+  BlockCounters::Shard* shard = BenchCounters().AddShard();
+  for (auto _ : state) shard->CountMiss();
   BenchCounters().Retire(shard);
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(ShardCount)->Name("counters/shard_count");
 
 void ReadShards(State& state) {
-  Counters counters({64 << 20, 64 << 20, 100'000, 100'000});
-  for (int i = 0; i < 64; ++i) counters.AddShard()->Increase(0, 512);
+  BlockCounters counters(kFoldAfter);
+  for (int i = 0; i < 64; ++i) counters.AddShard()->Allocated(Pool::kSmall, 512, 500);
   for (auto _ : state) benchmark::DoNotOptimize(counters.Read());
   state.SetItemsProcessed(state.iterations());
 }

@@ -37,17 +37,22 @@ class AddressIndex {
     const Region* const region = regions_[number].load(std::memory_order_acquire);
     if (region == nullptr) return nullptr;
     const std::uint64_t offset = address & (kRegionBytes - 1);
-    const std::uint64_t coarse = region->coarse[offset >> kCoarseBits].load(kAcquire);
-    if (Matches<kCoarseBits>(coarse, address)) return BlockOf(coarse);
-    const std::uint64_t middle = region->middle[offset >> kMiddleBits].load(kAcquire);
-    if (Matches<kMiddleBits>(middle, address)) return BlockOf(middle);
-    const std::uint64_t fine = region->fine[offset >> kFineBits].load(kAcquire);
-    if (fine != 0) return BlockOf(fine);
-    return nullptr;
+    // The first look is at one place, chosen without a jump that a processor could guess wrong.
+    const bool large = region->has_large.load(std::memory_order_relaxed);
+    const Slot* const slots = large ? region->coarse.data() : region->middle.data();
+    const int bits = large ? kCoarseBits : kMiddleBits;
+    const std::uint64_t first = slots[offset >> bits].load(kAcquire);
+    if (Matches(first, address, bits)) return BlockOf(first);
+    if (large) {
+      const std::uint64_t middle = region->middle[offset >> kMiddleBits].load(kAcquire);
+      if (Matches(middle, address, kMiddleBits)) return BlockOf(middle);
+    }
+    return BlockOf(region->fine[offset >> kFineBits].load(kAcquire));
   }
   // The block begins here now, or does no longer. Its address must be covered, and its size the
   // same in both calls.
   void Add(Block* block) {
+    if (block->size > std::uint64_t{1} << kCoarseBits) NoteLarge(block->address);
     SlotOf(*block).store(reinterpret_cast<std::uint64_t>(block) | TagOf(block->address),
                          std::memory_order_release);
   }
@@ -64,10 +69,9 @@ class AddressIndex {
   static std::uint64_t TagOf(std::uint64_t address) {
     return (address >> kFineBits & ((1 << (kCoarseBits - kFineBits)) - 1)) << kTagShift;
   }
-  template <int kBits>
-  static bool Matches(std::uint64_t slot, std::uint64_t address) {
-    constexpr std::uint64_t kMask = (std::uint64_t{1} << (kBits - kFineBits)) - 1;
-    return slot != 0 && ((slot ^ TagOf(address)) >> kTagShift & kMask) == 0;
+  static bool Matches(std::uint64_t slot, std::uint64_t address, int bits) {
+    const std::uint64_t mask = (std::uint64_t{1} << (bits - kFineBits)) - 1;
+    return slot != 0 && ((slot ^ TagOf(address)) >> kTagShift & mask) == 0;
   }
   static Block* BlockOf(std::uint64_t slot) {
     return reinterpret_cast<Block*>(slot & ((std::uint64_t{1} << kTagShift) - 1));
@@ -86,7 +90,17 @@ class AddressIndex {
     Slots<kCoarseBits> coarse;
     Slots<kMiddleBits> middle;
     Slots<kFineBits> fine;
+    // Whether any block was ever in `coarse`. Arenas for large blocks and for small ones have
+    // addresses of their own, so most regions have either nothing else there or nothing at all.
+    std::atomic<bool> has_large;
   };
+
+  void NoteLarge(std::uint64_t address) {
+    Region& region = *regions_[address >> kRegionBits].load(std::memory_order_relaxed);
+    if (!region.has_large.load(std::memory_order_relaxed)) {
+      region.has_large.store(true, std::memory_order_relaxed);
+    }
+  }
 
   Slot& SlotOf(const Block& block) const {
     Region& region = *regions_[block.address >> kRegionBits].load(std::memory_order_relaxed);

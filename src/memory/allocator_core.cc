@@ -62,6 +62,13 @@ bool UsesExpandable(const hal::Device& device, const AllocatorConfig& config) {
          device.capabilities().virtual_memory;
 }
 
+// What a thread may keep for itself, per stream.
+std::uint64_t FrontOf(const hal::Device& device, const AllocatorConfig& config) {
+  if (config.backend == AllocatorConfig::Backend::kPassthrough) return 0;
+  return UsesExpandable(device, config) ? config.front_cache.count()
+                                        : std::min(config.front_cache.count(), kPlainFrontCache);
+}
+
 // From which size on blocks are never split, if at all. The segments that requests share always
 // are, or none of them would be used twice.
 std::uint64_t OversizeFrom(const AllocatorConfig& config) {
@@ -76,24 +83,14 @@ Cutting LargeCutting(const hal::Device& device, const AllocatorConfig& config) {
           .rounding = config.max_non_split_rounding.count()};
 }
 
-// Where the gauges of a pool begin; those of all pools begin at 0.
-constexpr std::size_t GaugesOf(telemetry::Pool kind) {
-  return (kind == telemetry::Pool::kSmall ? 1 : 2) * kGaugeKinds;
-}
+// Far enough for a fold to be rare, and the error of a peak to be small beside a device's memory.
+constexpr telemetry::BlockCounters::FoldAfter kFoldAfter{.blocks = 65'536,
+                                                         .bytes = std::int64_t{256} << 20};
 
-std::array<std::int64_t, 2> PendingAmounts(const Block& block) {
-  return {1, static_cast<std::int64_t>(block.size)};
-}
-
-constexpr std::array<std::int64_t, 3 * kGaugeKinds> FoldAfter() {
-  std::array<std::int64_t, 3 * kGaugeKinds> after{};
-  for (std::size_t i = 0; i < after.size(); ++i) {
-    const std::size_t gauge = i % kGaugeKinds;
-    after[i] = gauge == kBlocks || gauge == kActiveBlocks || gauge == kPendingBlocks
-                   ? 65'536
-                   : std::int64_t{256} << 20;
-  }
-  return after;
+// What a block is to the counters.
+std::int64_t BytesOf(const Block& block) { return static_cast<std::int64_t>(block.size); }
+std::int64_t RequestedOf(const Block& block) {
+  return static_cast<std::int64_t>(block.requested.get());
 }
 
 }  // namespace
@@ -122,14 +119,11 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
       rounds_up_(std::any_of(config.roundup_power2_divisions.begin(),
                              config.roundup_power2_divisions.end(),
                              [](std::uint32_t divisions) { return divisions > 1; })),
-      front_cache_(UsesExpandable(*device, config)
-                       ? config.front_cache.count()
-                       : std::min(config.front_cache.count(), kPlainFrontCache)),
       oversize_(OversizeFrom(config)),
       log_(options.log != nullptr ? *options.log : telemetry::EventLog::Global()),
       events_(device),
-      counters_(FoldAfter()),
-      arenas_(device, events_, LargeCutting(*device, config)) {
+      counters_(kFoldAfter),
+      arenas_(device, events_, FrontOf(*device, config), LargeCutting(*device, config)) {
   if (config.history != 0) {
     const Status enabled =
         log_.Enable({.capacity = config.history, .stacks = config.history_stacks});
@@ -183,7 +177,7 @@ AllocatorCore::~AllocatorCore() {
     }
   }
   for (Arena* const arena : arenas_.List()) {
-    const MutexLock lock(arena->mutex);
+    const ShortLockGuard lock(arena->mutex);
     for (const auto& [begin, span] : arena->blocks.spans()) {
       for (const Block* block = span.first(); block != span.back; block = block->after) {
         if (!block->free()) delete static_cast<Uses*>(block->attachment);
@@ -269,38 +263,17 @@ bool AllocatorCore::FlushCaches(const Arena* only) {
 
 void AllocatorCore::GiveBack(const ThreadCache::Batch& batch) {
   const std::uint64_t epoch = batch.arena->clock.now();
-  const MutexLock lock(batch.arena->mutex);
+  const ShortLockGuard lock(batch.arena->mutex);
   for (Block* block = batch.first; block != nullptr;) {
     Block* const next = block->next;
+    block->PrefetchNeighbours();
     index_.Remove(*block);
     batch.arena->Free(block, epoch);
     block = next;
   }
 }
 
-// --- Counting ---------------------------------------------------------------------------------
-
-void AllocatorCore::CountAllocated(HotCounters::Shard& shard, const Block& block,
-                                   telemetry::Pool kind) {
-  const auto size = static_cast<std::int64_t>(block.size);
-  const std::array<std::int64_t, kPendingBlocks> amounts = {
-      1, size, static_cast<std::int64_t>(block.requested), 1, size};
-  shard.IncreaseEach(0, GaugesOf(kind), amounts);
-}
-
-void AllocatorCore::CountFreed(HotCounters::Shard& shard, const Block& block,
-                               telemetry::Pool kind) {
-  const auto size = static_cast<std::int64_t>(block.size);
-  const std::array<std::int64_t, kActiveBlocks> amounts = {
-      1, size, static_cast<std::int64_t>(block.requested)};
-  shard.DecreaseEach(0, GaugesOf(kind), amounts);
-}
-
-void AllocatorCore::CountInactive(HotCounters::Shard& shard, const Block& block,
-                                  telemetry::Pool kind) {
-  const std::array<std::int64_t, 2> amounts = {1, static_cast<std::int64_t>(block.size)};
-  shard.DecreaseEach(kActiveBlocks, GaugesOf(kind) + kActiveBlocks, amounts);
-}
+// --- What is told to others -------------------------------------------------------------------
 
 void AllocatorCore::RecordAlways(telemetry::EventAction action, std::uint64_t address,
                                  std::uint64_t size, hal::StreamHandle stream,
@@ -311,6 +284,14 @@ void AllocatorCore::RecordAlways(telemetry::EventAction action, std::uint64_t ad
                .size = Bytes(size),
                .stream = stream.value,
                .tag = tag});
+}
+
+void AllocatorCore::RecordFreed(const Block& block, const Arena& arena) {
+  for (const auto action :
+       {telemetry::EventAction::kFreeRequested, telemetry::EventAction::kFreeCompleted}) {
+    RecordAlways(action, block.address, block.requested, arena.clock.stream(),
+                 telemetry::TagId{block.tag.get()});
+  }
 }
 
 void AllocatorCore::OnMapped(const Arena& arena, std::uint64_t address, std::uint64_t size,
@@ -362,8 +343,7 @@ telemetry::Pool AllocatorCore::KindOf(std::uint64_t size) {
   return size <= kSmallMax ? telemetry::Pool::kSmall : telemetry::Pool::kLarge;
 }
 
-std::uint64_t AllocatorCore::Round(std::uint64_t size) const {
-  if (!rounds_up_) return RoundToQuantum(size);
+std::uint64_t AllocatorCore::RoundUp(std::uint64_t size) const {
   const std::uint32_t divisions = config.RoundupDivisions(Bytes(size));
   if (divisions > 1 && size > kQuantum * divisions) {
     const std::uint64_t step = std::max(std::bit_floor(size) / divisions, kQuantum);
@@ -372,28 +352,27 @@ std::uint64_t AllocatorCore::Round(std::uint64_t size) const {
   return RoundToQuantum(size);
 }
 
-Arena& AllocatorCore::Route(ThreadCache& cache, const Request& request) {
-  const telemetry::Pool kind = KindOf(request.size);
+Arena& AllocatorCore::Route(ThreadCache& cache, hal::StreamHandle stream, telemetry::Pool kind) {
   const ThreadCache::Route& last = cache.last[static_cast<std::size_t>(kind)];
   Arena* const arena = last.arena.load(std::memory_order_relaxed);
-  if (arena != nullptr && last.stream == request.stream &&
-      open_pools_.load(std::memory_order_acquire) == 0) {
+  if (arena != nullptr && last.stream == stream && open_pools_.load(std::memory_order_acquire) == 0)
+      [[likely]] {
     return *arena;
   }
-  return RouteSlow(cache, request);
+  return RouteSlow(cache, stream, kind);
 }
 
-Arena& AllocatorCore::RouteSlow(ThreadCache& cache, const Request& request) {
-  const telemetry::Pool kind = KindOf(request.size);
+Arena& AllocatorCore::RouteSlow(ThreadCache& cache, hal::StreamHandle stream,
+                                telemetry::Pool kind) {
   if (open_pools_.load(std::memory_order_acquire) != 0) {
     const MutexLock lock(pools_mutex_);
     for (const PoolId id : std::views::reverse(open_order_)) {
-      if (pools_.at(id).filter(request.stream)) return arenas_.Find(request.stream, kind, id);
+      if (pools_.at(id).filter(stream)) return arenas_.Find(stream, kind, id);
     }
   }
-  Arena& arena = arenas_.Find(request.stream, kind, 0);
+  Arena& arena = arenas_.Find(stream, kind, 0);
   ThreadCache::Route& route = cache.last[static_cast<std::size_t>(kind)];
-  route.stream = request.stream;
+  route.stream = stream;
   route.arena.store(&arena, std::memory_order_relaxed);
   return arena;
 }
@@ -414,51 +393,65 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
                                               const AllocationOptions& options) {
   if (ForkGeneration() != fork_generation_) [[unlikely]]
     return Here();
-  if (size.empty()) return DeviceAddress();
-  Request request{.size = size.count(), .asked = size, .stream = stream, .tag = options.tag};
-  if (request.tag == telemetry::TagId::kNone) request.tag = telemetry::CurrentTag();
-  if (!options.alignment.empty()) [[unlikely]] {
-    KEEL_TRY(CheckAlignment(options.alignment));
-    request.alignment = std::max(options.alignment.count(), kQuantum);
+  if (size.empty()) [[unlikely]]
+    return DeviceAddress();
+  const telemetry::TagId tag =
+      options.tag != telemetry::TagId::kNone ? options.tag : telemetry::CurrentTag();
+  if (size.count() > largest_ || !options.alignment.empty()) [[unlikely]] {
+    return AllocateRarely(size, stream, options.alignment, tag);
   }
-  if (size.count() > largest_) [[unlikely]]
-    return AllocateRarely(request);
-  request.size = Round(size.count());
+  const std::uint64_t rounded = Round(size.count());
+  const telemetry::Pool kind = KindOf(rounded);
   ThreadCache& cache = Local();
-  Arena& arena = Route(cache, request);
+  Arena& arena = Route(cache, stream, kind);
   Block* block = nullptr;
-  telemetry::Pool kind = arena.kind;
-  if (kind == telemetry::Pool::kSmall && request.alignment == kQuantum) {
+  if (kind == telemetry::Pool::kSmall) {
     cache.lock.OwnerLock();
-    block = cache.Pop(arena, request.size);
+    block = cache.Pop(arena, rounded);
     cache.lock.OwnerUnlock();
   }
   if (block == nullptr) {
-    cache.shard->Count(kFrontMisses);
-    KEEL_ASSIGN(block, Obtain(arena, request));
-    index_.Add(block);
-    kind = Arena::Of(*block).kind;
-    if (block->size >= oversize_) [[unlikely]] {
-      const MutexLock lock(stats_mutex_);
-      slow_.oversize_allocations.Increase(1);
-    }
+    return AllocateFrom(arena, cache,
+                        {.size = rounded, .asked = size, .stream = stream, .tag = tag});
   }
-  block->requested = size.count();
-  block->tag = static_cast<std::uint32_t>(request.tag);
-  block->mark = kLive;
-  CountAllocated(*cache.shard, *block, kind);
-  Record(telemetry::EventAction::kAlloc, block->address, size.count(), stream, request.tag);
+  HandOut(*cache.shard, *block, kind, size, tag);
+  Record(telemetry::EventAction::kAlloc, block->address, size.count(), stream, tag);
   return DeviceAddress(block->address);
 }
 
+Result<DeviceAddress> AllocatorCore::AllocateFrom(Arena& arena, ThreadCache& cache,
+                                                  const Request& request) {
+  cache.shard->CountMiss();
+  KEEL_ASSIGN(Block* const block, Obtain(arena, request));
+  index_.Add(block);
+  if (block->size >= oversize_) [[unlikely]] {
+    const MutexLock lock(stats_mutex_);
+    slow_.oversize_allocations.Increase(1);
+  }
+  HandOut(*cache.shard, *block, Arena::Of(*block).kind, request.asked, request.tag);
+  Record(telemetry::EventAction::kAlloc, block->address, request.asked.count(), request.stream,
+         request.tag);
+  return DeviceAddress(block->address);
+}
+
+void AllocatorCore::HandOut(telemetry::BlockCounters::Shard& shard, Block& block,
+                            telemetry::Pool kind, Bytes asked, telemetry::TagId tag) {
+  block.requested = asked.count();
+  block.tag = static_cast<std::uint32_t>(tag);
+  block.mark = kLive;
+  shard.Allocated(kind, BytesOf(block), static_cast<std::int64_t>(asked.count()));
+}
+
 Block* AllocatorCore::TryArena(Arena& arena, const Request& request) {
-  const MutexLock lock(arena.mutex);
+  const ShortLockGuard lock(arena.mutex);
   return arena.TryTake(request.size, request.alignment);
 }
 
 Result<Block*> AllocatorCore::Obtain(Arena& arena, const Request& request) {
   if (config.garbage_collection_threshold > 0) arenas_.CountRequest();
-  if (Block* const block = TryArena(arena, request); block != nullptr) return block;
+  if (Block* const block = TryArena(arena, request); block != nullptr) [[likely]] {
+    return block;
+  }
   return ObtainSlow(arena, request);
 }
 
@@ -483,52 +476,53 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
   Block* const block = index_.Find(address.value());
   if (block == nullptr || block->mark != kLive) [[unlikely]]
     return FreeRarely(address, size);
-  if (size != nullptr && size->count() != block->requested) [[unlikely]] {
-    return InvalidArgument(
-        fmt::format("the block at {} was allocated with {} bytes and freed with {}",
-                    ToString(address), block->requested, size->count()));
-  }
+  if (size != nullptr && size->count() != block->requested) [[unlikely]]
+    return WrongSize(*block, *size);
   Arena& arena = Arena::Of(*block);
   ThreadCache& cache = Local();
   // The block itself last: of a large one, another thread that frees it too may be ahead.
-  if (arena.kind == telemetry::Pool::kLarge || arena.pool != 0 || passthrough_ != nullptr ||
-      front_cache_ < block->size || block->attachment != nullptr) {
+  if (arena.front < block->size || block->attachment != nullptr) {
     return FreeSlow(cache, address, block, arena);
   }
-  Record(telemetry::EventAction::kFreeRequested, address.value(), block->requested,
-         arena.clock.stream(), telemetry::TagId{block->tag.get()});
-  Record(telemetry::EventAction::kFreeCompleted, address.value(), block->requested,
-         arena.clock.stream(), telemetry::TagId{block->tag.get()});
-  CountFreed(*cache.shard, *block, arena.kind);
-  CountInactive(*cache.shard, *block, arena.kind);
+  if (log_.enabled()) [[unlikely]] {
+    RecordFreed(*block, arena);
+  }
+  cache.shard->Freed(telemetry::Pool::kSmall, BytesOf(*block), RequestedOf(*block));
   block->mark = kCached;
   cache.lock.OwnerLock();
-  const ThreadCache::Batch out = cache.Push(arena, block, front_cache_);
+  const ThreadCache::Batch out = cache.Push(arena, block);
   cache.lock.OwnerUnlock();
-  if (out.first != nullptr) GiveBack(out);
+  if (out.first != nullptr) [[unlikely]]
+    GiveBack(out);
   return OkStatus();
+}
+
+Status AllocatorCore::WrongSize(const Block& block, Bytes size) {
+  return InvalidArgument(
+      fmt::format("the block at {} was allocated with {} bytes and freed with {}",
+                  ToString(DeviceAddress(block.address)), block.requested.get(), size.count()));
 }
 
 Status AllocatorCore::FreeSlow(ThreadCache& cache, DeviceAddress address, Block* block,
                                Arena& arena) {
   std::unique_ptr<Uses> uses;
   {
-    const MutexLock lock(arena.mutex);
+    const ShortLockGuard lock(arena.mutex);
     // Another thread may have freed it since Free looked, and the block may be another by now.
     if (block->state != Block::State::kTaken || block->address != address.value() ||
         block->mark != kLive) {
       return FreeRarely(address, nullptr);
     }
+    block->PrefetchNeighbours();
     Record(telemetry::EventAction::kFreeRequested, block->address, block->requested,
            StreamOf(*block, arena), telemetry::TagId{block->tag.get()});
-    CountFreed(*cache.shard, *block, arena.kind);
     if (block->size >= oversize_) [[unlikely]] {
       const MutexLock stats_lock(stats_mutex_);
       slow_.oversize_allocations.Decrease(1);
     }
     uses.reset(static_cast<Uses*>(std::exchange(block->attachment, nullptr)));
     if (uses == nullptr) {
-      CountInactive(*cache.shard, *block, arena.kind);
+      cache.shard->Freed(arena.kind, BytesOf(*block), RequestedOf(*block));
       Record(telemetry::EventAction::kFreeCompleted, block->address, block->requested,
              arena.clock.stream(), telemetry::TagId{block->tag.get()});
       if (passthrough_ == nullptr) {
@@ -537,26 +531,26 @@ Status AllocatorCore::FreeSlow(ThreadCache& cache, DeviceAddress address, Block*
         return OkStatus();
       }
     }
+    if (uses != nullptr) {
+      cache.shard->Deferred(arena.kind, BytesOf(*block), RequestedOf(*block));
+    }
     block->mark = kPending;
   }
   if (uses == nullptr) return PassBack(arena, block);
-  Defer(*cache.shard, block, uses->clocks);
+  Defer(block, uses->clocks);
   FreeCollected(pending_.Collect(PendingFrees::Effort::kGlance));
   return OkStatus();
 }
 
-void AllocatorCore::Defer(HotCounters::Shard& shard, Block* block,
-                          std::span<StreamClock* const> streams) {
+void AllocatorCore::Defer(Block* block, std::span<StreamClock* const> streams) {
   block->mark = kPending;
-  shard.IncreaseEach(kPendingBlocks, GaugesOf(Arena::Of(*block).kind) + kPendingBlocks,
-                     PendingAmounts(*block));
   pending_.Add(block, streams);
 }
 
 Status AllocatorCore::Return(Block* block) {
   Arena& arena = Arena::Of(*block);
   if (passthrough_ != nullptr) return PassBack(arena, block);
-  const MutexLock lock(arena.mutex);
+  const ShortLockGuard lock(arena.mutex);
   index_.Remove(*block);
   arena.Free(block, arena.clock.now());
   return OkStatus();
@@ -576,19 +570,25 @@ Status AllocatorCore::PassBack(Arena& arena, Block* block) {
 
 bool AllocatorCore::FreeCollected(const std::vector<Block*>& blocks, Status* found) {
   if (blocks.empty()) return false;
-  HotCounters::Shard& shard = *Local().shard;
+  std::array<std::int64_t, 2> ended{};
+  std::array<std::int64_t, 2> ended_bytes{};
+  for (const Block* const block : blocks) {
+    const auto kind = static_cast<std::size_t>(Arena::Of(*block).kind);
+    ++ended[kind];
+    ended_bytes[kind] += BytesOf(*block);
+  }
+  for (const telemetry::Pool pool : {telemetry::Pool::kSmall, telemetry::Pool::kLarge}) {
+    const auto kind = static_cast<std::size_t>(pool);
+    if (ended[kind] != 0) Local().shard->Ended(pool, ended[kind], ended_bytes[kind]);
+  }
   for (Block* const block : blocks) {
-    Arena& arena = Arena::Of(*block);
-    shard.DecreaseEach(kPendingBlocks, GaugesOf(arena.kind) + kPendingBlocks,
-                       PendingAmounts(*block));
     if (debug_ != nullptr) {
-      Status retired = RetireChecked(shard, block);
+      Status retired = RetireChecked(block);
       if (found != nullptr && found->ok()) *found = std::move(retired);
       continue;
     }
-    CountInactive(shard, *block, arena.kind);
     Record(telemetry::EventAction::kFreeCompleted, block->address, block->requested,
-           arena.clock.stream(), telemetry::TagId{block->tag.get()});
+           Arena::Of(*block).clock.stream(), telemetry::TagId{block->tag.get()});
     if (const Status status = Return(block); !status.ok()) {
       Log(LogLevel::kWarn, fmt::format("giving memory back: {}", status.ToString()));
     }
@@ -608,7 +608,7 @@ Status AllocatorCore::RecordUse(DeviceAddress address, hal::StreamHandle stream)
     cache.last_used = &arenas_.Clock(stream);
   }
   StreamClock& clock = *cache.last_used;
-  const MutexLock lock(arena.mutex);
+  const ShortLockGuard lock(arena.mutex);
   if (block->address != address.value() || block->mark != kLive) {
     return RecordUseRarely(address, stream);  // freed meanwhile
   }

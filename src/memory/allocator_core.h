@@ -108,14 +108,25 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   AllocatorCore(std::shared_ptr<hal::Device> its_device, DeviceAllocatorOptions options);
 
   Status CheckAlignment(Bytes alignment) const;
-  std::uint64_t Round(std::uint64_t size) const;
+  std::uint64_t Round(std::uint64_t size) const {
+    return rounds_up_ ? RoundUp(size) : RoundToQuantum(size);
+  }
+  [[gnu::noinline]] std::uint64_t RoundUp(std::uint64_t size) const;
   static telemetry::Pool KindOf(std::uint64_t size);
   ThreadCache& Local();
   [[gnu::noinline]] ThreadCache& MakeLocal();
-  Arena& Route(ThreadCache& cache, const Request& request);
-  [[gnu::noinline]] Arena& RouteSlow(ThreadCache& cache, const Request& request);
+  Arena& Route(ThreadCache& cache, hal::StreamHandle stream, telemetry::Pool kind);
+  [[gnu::noinline]] Arena& RouteSlow(ThreadCache& cache, hal::StreamHandle stream,
+                                     telemetry::Pool kind);
 
+  // What the thread's cache does not have.
+  [[gnu::noinline]] Result<DeviceAddress> AllocateFrom(Arena& arena, ThreadCache& cache,
+                                                       const Request& request);
+  // The block is the program's.
+  static void HandOut(telemetry::BlockCounters::Shard& shard, Block& block, telemetry::Pool kind,
+                      Bytes asked, telemetry::TagId tag);
   Result<Block*> Obtain(Arena& arena, const Request& request);
+  // When the arena has no hole for it.
   [[gnu::noinline]] Result<Block*> ObtainSlow(Arena& arena, const Request& request);
   // When there is no more; counts a failure.
   Result<Block*> ObtainShort(Arena& arena, const Request& request, const Status& cause);
@@ -126,25 +137,29 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   // that it is from is not done with it, and it is free again.
   bool Lend(const Arena& arena, Block* block);
   Block* TryArena(Arena& arena, const Request& request);
-  Status FreeSlow(ThreadCache& cache, DeviceAddress address, Block* block, Arena& arena);
+  [[gnu::noinline]] Status FreeSlow(ThreadCache& cache, DeviceAddress address, Block* block,
+                                    Arena& arena);
   // A block that nobody uses any more, back into its arena.
   Status Return(Block* block);
   // Pass-through: back to the device, once its stream is done.
   Status PassBack(Arena& arena, Block* block);
   void GiveBack(const ThreadCache::Batch& batch);
-  // A block that was freed while these streams may use it.
-  void Defer(HotCounters::Shard& shard, Block* block, std::span<StreamClock* const> streams);
+  // A block that was freed, and counted so, while these streams may use it.
+  void Defer(Block* block, std::span<StreamClock* const> streams);
   // Frees blocks that were pending. False: there were none. `found`, if it is OK: the first thing
   // that the debug mode found in them.
   bool FreeCollected(const std::vector<Block*>& blocks, Status* found = nullptr);
 
-  // In debug mode, and where a request or an address is wrong.
-  [[gnu::noinline]] Result<DeviceAddress> AllocateRarely(Request request);
+  // In debug mode, with an alignment, and where a request or an address is wrong.
+  [[gnu::noinline]] Result<DeviceAddress> AllocateRarely(Bytes size, hal::StreamHandle stream,
+                                                         Bytes alignment, telemetry::TagId tag);
+  Result<DeviceAddress> AllocateChecked(Request request);
+  [[gnu::noinline]] static Status WrongSize(const Block& block, Bytes size);
   [[gnu::noinline]] Status FreeRarely(DeviceAddress address, const Bytes* size);
   [[gnu::noinline]] Status RecordUseRarely(DeviceAddress address, hal::StreamHandle stream);
   void StartDebugMode();
   // The rest of the way of a freed block that no stream uses any more.
-  Status RetireChecked(HotCounters::Shard& shard, Block* block);
+  Status RetireChecked(Block* block);
   // What threads keep goes back to the arenas; of one arena, or of all. False: there was none.
   bool FlushCaches(const Arena* only);
   // Everything that was freed and is held back: by threads, for other streams, and by the debug
@@ -161,10 +176,6 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   // Until everything that they have now is done. Only a lost device is an error.
   Status WaitForStreams(Deadline deadline);
 
-  void CountAllocated(HotCounters::Shard& shard, const Block& block, telemetry::Pool kind);
-  // Freed; and, now or later, no longer in use.
-  void CountFreed(HotCounters::Shard& shard, const Block& block, telemetry::Pool kind);
-  void CountInactive(HotCounters::Shard& shard, const Block& block, telemetry::Pool kind);
   void Record(telemetry::EventAction action, std::uint64_t address, std::uint64_t size,
               hal::StreamHandle stream, telemetry::TagId tag) {
     if (log_.enabled()) [[unlikely]] {
@@ -174,6 +185,8 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   [[gnu::noinline]] void RecordAlways(telemetry::EventAction action, std::uint64_t address,
                                       std::uint64_t size, hal::StreamHandle stream,
                                       telemetry::TagId tag);
+  // Freed, and no longer in use.
+  [[gnu::noinline]] void RecordFreed(const Block& block, const Arena& arena);
 
   void OnMapped(const Arena& arena, std::uint64_t address, std::uint64_t size, bool whole) override;
   void OnUnmapped(const Arena& arena, std::uint64_t address, std::uint64_t size,
@@ -184,14 +197,13 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   const std::uint64_t id_;  // never used again
   const std::uint64_t fork_generation_;
   const std::uint64_t capacity_;
-  const std::uint64_t largest_;      // request that needs no second thought
-  const bool rounds_up_;             // in steps of a power of two
-  const std::uint64_t front_cache_;  // bytes that a thread may keep, per arena
-  const std::uint64_t oversize_;     // blocks from here on are counted apart
+  const std::uint64_t largest_;   // request that needs no second thought
+  const bool rounds_up_;          // in steps of a power of two
+  const std::uint64_t oversize_;  // blocks from here on are counted apart
   telemetry::EventLog& log_;
   EventPool events_;
   AddressIndex index_;
-  HotCounters counters_;
+  telemetry::BlockCounters counters_;
   ArenaSet arenas_;
   std::unique_ptr<SegmentSource> source_;
   ExpandableSource* expandable_ = nullptr;  // source_, if it is that

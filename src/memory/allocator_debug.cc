@@ -27,16 +27,31 @@ void AllocatorCore::StartDebugMode() {
       [this](Block* block) { return Return(block); });
 }
 
-Result<DeviceAddress> AllocatorCore::AllocateRarely(Request request) {
-  const Bytes asked = request.asked;
-  if (asked.count() > capacity_) {
+Result<DeviceAddress> AllocatorCore::AllocateRarely(Bytes size, hal::StreamHandle stream,
+                                                    Bytes alignment, telemetry::TagId tag) {
+  Request request{.size = size.count(), .asked = size, .stream = stream, .tag = tag};
+  if (!alignment.empty()) {
+    KEEL_TRY(CheckAlignment(alignment));
+    request.alignment = std::max(alignment.count(), kQuantum);
+  }
+  if (size.count() > capacity_) {
     return OutOfMemory(request, ResourceExhausted("the device is smaller than the request"));
   }
+  if (debug_ != nullptr) return AllocateChecked(request);
+  // Which every block has.
+  if (request.alignment == kQuantum) return Allocate(size, stream, {.tag = tag});
+  request.size = Round(request.size);
+  ThreadCache& cache = Local();
+  return AllocateFrom(Route(cache, stream, KindOf(request.size)), cache, request);
+}
+
+Result<DeviceAddress> AllocatorCore::AllocateChecked(Request request) {
+  const Bytes asked = request.asked;
   const DebugMemory::Layout layout = debug_->LayOut(Round(asked.count()), request.alignment);
   request.size = layout.size;
   ThreadCache& cache = Local();
-  Arena& arena = Route(cache, request);
-  cache.shard->Count(kFrontMisses);
+  Arena& arena = Route(cache, request.stream, KindOf(request.size));
+  cache.shard->CountMiss();
   KEEL_ASSIGN(Block* const block, Obtain(arena, request));
   const Result<DeviceAddress> address =
       debug_->Add(block, layout, asked, request.tag, telemetry::CaptureStack());
@@ -45,10 +60,7 @@ Result<DeviceAddress> AllocatorCore::AllocateRarely(Request request) {
     return returned.ok() ? address.status()
                          : Status(address.status()).Annotate(returned.ToString());
   }
-  block->requested = asked.count();
-  block->tag = static_cast<std::uint32_t>(request.tag);
-  block->mark = kLive;
-  CountAllocated(*cache.shard, *block, arena.kind);
+  HandOut(*cache.shard, *block, arena.kind, asked, request.tag);
   Record(telemetry::EventAction::kAlloc, address->value(), asked.count(), request.stream,
          request.tag);
   return *address;
@@ -65,24 +77,29 @@ Status AllocatorCore::FreeRarely(DeviceAddress address, const Bytes* size) {
               debug_->Claim(address, size, telemetry::CaptureStack()));
   Block* const block = freed.block;
   Arena& arena = Arena::Of(*block);
-  HotCounters::Shard& shard = *Local().shard;
+  telemetry::BlockCounters::Shard& shard = *Local().shard;
+  const auto bytes = static_cast<std::int64_t>(block->size);
+  const auto requested = static_cast<std::int64_t>(block->requested.get());
   Record(telemetry::EventAction::kFreeRequested, address.value(), freed.requested,
          arena.clock.stream(), freed.tag);
-  CountFreed(shard, *block, arena.kind);
+  if (freed.uses.empty()) {
+    shard.Freed(arena.kind, bytes, requested);
+  } else {
+    shard.Deferred(arena.kind, bytes, requested);
+  }
   Status found = debug_->Compare(freed);
   Status others;
   if (freed.uses.empty()) {
-    others = RetireChecked(shard, block);
+    others = RetireChecked(block);
   } else {
-    Defer(shard, block, freed.uses);
+    Defer(block, freed.uses);
     FreeCollected(pending_.Collect(PendingFrees::Effort::kGlance), &others);
   }
   return found.ok() ? others : found;
 }
 
-Status AllocatorCore::RetireChecked(HotCounters::Shard& shard, Block* block) {
+Status AllocatorCore::RetireChecked(Block* block) {
   const Arena& arena = Arena::Of(*block);
-  CountInactive(shard, *block, arena.kind);
   Record(telemetry::EventAction::kFreeCompleted, block->address + debug_->FrontOf(*block),
          block->requested, arena.clock.stream(), telemetry::TagId{block->tag.get()});
   block->mark = kCached;

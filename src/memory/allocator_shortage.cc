@@ -38,7 +38,7 @@ Result<Block*> AllocatorCore::ObtainShort(Arena& arena, const Request& request,
   if (auto result = try_again()) return *std::move(result);
   RunCallbacks(request.asked);
   for (int round = 0; round < kRounds; ++round) {
-    const std::int64_t freed = counters_.Read().gauges[kBlocks].freed;
+    const std::int64_t freed = counters_.Read().blocks.all.freed;
     static_cast<void>(TakeBackAll(deadline).ok());
     if (auto result = try_again()) return *std::move(result);
     // What is free but in the wrong pieces: back to the device, to be had anew.
@@ -48,7 +48,7 @@ Result<Block*> AllocatorCore::ObtainShort(Arena& arena, const Request& request,
     // And what cannot go back, because something beside it is in use.
     if (Block* const block = Borrow(arena, request); block != nullptr) return block;
     // If nobody else did anything, that was all.
-    if (counters_.Read().gauges[kBlocks].freed == freed) break;
+    if (counters_.Read().blocks.all.freed == freed) break;
   }
   return OutOfMemory(request, cause);
 }
@@ -77,7 +77,7 @@ bool AllocatorCore::Lend(const Arena& arena, Block* block) {
   Arena& from = Arena::Of(*block);
   if (&from.clock == &arena.clock && from.open) return true;
   const Result<std::uint64_t> passed = from.clock.Poll();
-  const MutexLock lock(from.mutex);
+  const ShortLockGuard lock(from.mutex);
   if (!passed.ok() || block->epoch > *passed || !from.open) {
     from.blocks.Free(block, block->epoch, block->date);
     return false;

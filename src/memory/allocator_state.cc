@@ -158,7 +158,7 @@ Result<AllocationInfo> AllocatorCore::Find(DeviceAddress address) {
                           .pool = arena.pool};
   }
   for (Arena* const arena : arenas_.List()) {
-    const MutexLock lock(arena->mutex);
+    const ShortLockGuard lock(arena->mutex);
     const Block* const block = arena->blocks.Find(address.value());
     if (block == nullptr) continue;
     if (block->free() || block->mark != kLive) break;
@@ -173,14 +173,14 @@ Result<AllocationInfo> AllocatorCore::Find(DeviceAddress address) {
 }
 
 telemetry::MemoryStats AllocatorCore::Stats() {
-  const HotCounters::Values hot = counters_.Read();
+  const telemetry::BlockCounters::Values hot = counters_.Read();
   telemetry::MemoryStats stats;
   std::int64_t split_blocks[2] = {};
   std::int64_t split_bytes[2] = {};
   std::map<std::string, std::int64_t, std::less<>> tags;
   for (Arena* const arena : arenas_.List()) {
     const auto kind = static_cast<std::size_t>(arena->kind);
-    const MutexLock lock(arena->mutex);
+    const ShortLockGuard lock(arena->mutex);
     for (const auto& [begin, span] : arena->blocks.spans()) {
       const bool split = span.first() != span.last();
       for (const Block* block = span.first(); block != span.back; block = block->after) {
@@ -209,19 +209,14 @@ telemetry::MemoryStats AllocatorCore::Stats() {
   set(slow_.inactive_split_bytes.all, split_bytes[0] + split_bytes[1]);
   stats = slow_;
   stats.tag_bytes = std::move(tags);
-  const auto take = [&](telemetry::PoolStat& stat, Gauge gauge) {
-    stat.all = hot.gauges[gauge];
-    stat.small_pool = hot.gauges[kGaugeKinds + gauge];
-    stat.large_pool = hot.gauges[2 * kGaugeKinds + gauge];
-  };
-  take(stats.allocation, kBlocks);
-  take(stats.allocated_bytes, kBlockBytes);
-  take(stats.requested_bytes, kRequestedBytes);
-  take(stats.active, kActiveBlocks);
-  take(stats.active_bytes, kActiveBytes);
-  stats.pending_frees = hot.gauges[kPendingBlocks];
-  stats.pending_free_bytes = hot.gauges[kPendingBytes];
-  stats.front_cache_misses = hot.counters[kFrontMisses];
+  stats.allocation = hot.blocks;
+  stats.allocated_bytes = hot.bytes;
+  stats.requested_bytes = hot.requested;
+  stats.active = hot.active_blocks;
+  stats.active_bytes = hot.active_bytes;
+  stats.pending_frees = hot.pending_blocks;
+  stats.pending_free_bytes = hot.pending_bytes;
+  stats.front_cache_misses = hot.misses;
   stats.front_cache_hits = stats.allocation.all.allocated - stats.front_cache_misses;
   stats.max_split_size = config.max_split_size == kUnlimited
                              ? -1
@@ -244,7 +239,7 @@ void AllocatorCore::ResetStats(bool peaks) {
 MemorySnapshot AllocatorCore::Snapshot() {
   MemorySnapshot snapshot{.device = device->id()};
   for (Arena* const arena : arenas_.List()) {
-    const MutexLock lock(arena->mutex);
+    const ShortLockGuard lock(arena->mutex);
     for (const auto& [begin, span] : arena->blocks.spans()) {
       SegmentSnapshot segment{.address = DeviceAddress(begin),
                               .size = Bytes(span.end - begin),
@@ -306,7 +301,7 @@ std::string AllocatorCore::Report() {
   std::size_t pieces = 0;
   std::uint64_t largest = 0;
   for (Arena* const arena : arenas_.List()) {
-    const MutexLock lock(arena->mutex);
+    const ShortLockGuard lock(arena->mutex);
     free_bytes += arena->blocks.free_bytes();
     pieces += arena->blocks.free_blocks();
     if (!arena->open) kept += arena->blocks.free_bytes();
@@ -362,7 +357,7 @@ Status AllocatorCore::OutOfMemory(const Request& request, const Status& cause) {
 std::string AllocatorCore::Check() {
   std::uint64_t bytes = 0;
   for (Arena* const arena : arenas_.List()) {
-    const MutexLock lock(arena->mutex);
+    const ShortLockGuard lock(arena->mutex);
     if (std::string wrong = arena->blocks.Check(); !wrong.empty()) return wrong;
     bytes += arena->blocks.bytes();
   }

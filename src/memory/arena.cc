@@ -2,10 +2,7 @@
 
 namespace keel::memory {
 
-Block* Arena::TryTake(std::uint64_t size, std::uint64_t alignment) {
-  if (cutting.oversize == ~std::uint64_t{0}) {
-    return blocks.Allocate(size, alignment, cutting.slack);
-  }
+Block* Arena::TryTakeWhole(std::uint64_t size, std::uint64_t alignment) {
   const std::uint64_t needed = alignment > kQuantum ? size + alignment - kQuantum : size;
   Block* const fit = blocks.FindFit(needed);
   if (fit == nullptr) return nullptr;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/short_lock.h"
 #include "keel/base/mutex.h"
 #include "keel/hal/types.h"
 #include "keel/telemetry/memory_stats.h"
@@ -33,10 +34,12 @@ struct Cutting {
 
 struct Arena {
   Arena(std::uint32_t number, StreamClock& its_clock, telemetry::Pool its_kind, PoolId its_pool,
-        const Cutting& its_cutting, const std::atomic<std::uint32_t>& its_requests)
+        std::uint64_t its_front, const Cutting& its_cutting,
+        const std::atomic<std::uint32_t>& its_requests)
       : index(number),
         clock(its_clock),
         kind(its_kind),
+        front(its_front),
         cutting(its_cutting),
         requests(its_requests),
         pool(its_pool),
@@ -49,6 +52,7 @@ struct Arena {
   const std::uint32_t index;  // among the allocator's, from 0
   StreamClock& clock;
   const telemetry::Pool kind;
+  const std::uint64_t front;  // bytes of it that a thread may keep for itself
   const Cutting cutting;
   // How many requests the allocator had so far, if that is counted: the date of what is freed.
   const std::atomic<std::uint32_t>& requests;
@@ -59,7 +63,12 @@ struct Arena {
   std::atomic<bool> open;
 
   // A taken block from what is free here, as `cutting` has it; null: nothing that fits.
-  Block* TryTake(std::uint64_t size, std::uint64_t alignment) KEEL_REQUIRES(mutex);
+  Block* TryTake(std::uint64_t size, std::uint64_t alignment) KEEL_REQUIRES(mutex) {
+    if (cutting.oversize == ~std::uint64_t{0}) {
+      return blocks.Allocate(size, alignment, cutting.slack);
+    }
+    return TryTakeWhole(size, alignment);
+  }
   // From a free block that was made for the request.
   Block* TakeFrom(Block* free, std::uint64_t size, std::uint64_t alignment) KEEL_REQUIRES(mutex);
   // The block is free from `epoch` on.
@@ -67,8 +76,11 @@ struct Arena {
     blocks.Free(block, epoch, requests.load(std::memory_order_relaxed));
   }
 
-  Mutex mutex;
+  ShortLock mutex;
   BlockPool blocks KEEL_GUARDED_BY(mutex);
+
+ private:
+  Block* TryTakeWhole(std::uint64_t size, std::uint64_t alignment) KEEL_REQUIRES(mutex);
 };
 
 }  // namespace keel::memory

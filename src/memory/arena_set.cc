@@ -26,7 +26,7 @@ Arena* ArenaSet::FindUnusedLocked(StreamClock& clock, telemetry::Pool kind, Pool
       continue;
     const Result<std::uint64_t> passed = clock.Poll();
     if (!passed.ok()) return nullptr;
-    const MutexLock lock(arena->mutex);
+    const ShortLockGuard lock(arena->mutex);
     if (arena->blocks.taken_blocks() != 0) continue;
     bool idle = true;
     arena->blocks.ForEachFree(0, [&](const Block* block) {
@@ -48,9 +48,10 @@ Arena& ArenaSet::Find(hal::StreamHandle stream, telemetry::Pool kind, PoolId poo
   Arena*& arena = by_key_[{stream, kind, pool}];
   if (arena == nullptr && pool != 0) arena = FindUnusedLocked(clock, kind, pool);
   if (arena == nullptr) {
-    const Cutting cutting = kind == telemetry::Pool::kLarge ? large_ : Cutting{};
+    const bool large = kind == telemetry::Pool::kLarge;
     arenas_.push_back(std::make_unique<Arena>(static_cast<std::uint32_t>(arenas_.size()), clock,
-                                              kind, pool, cutting, requests_));
+                                              kind, pool, large || pool != 0 ? 0 : front_,
+                                              large ? large_ : Cutting{}, requests_));
     arena = arenas_.back().get();
   }
   return *arena;

@@ -14,9 +14,11 @@ namespace keel::memory {
 
 class ArenaSet {
  public:
+  // `front`: what a thread may keep of an arena for small requests, unless it is a private pool's.
   // `large`: of arenas for large requests. The others waste nothing.
-  ArenaSet(std::shared_ptr<hal::Device> device, EventPool& events, const Cutting& large)
-      : device_(std::move(device)), events_(events), large_(large) {}
+  ArenaSet(std::shared_ptr<hal::Device> device, EventPool& events, std::uint64_t front,
+           const Cutting& large)
+      : device_(std::move(device)), events_(events), front_(front), large_(large) {}
 
   // A request came: what was freed before is a little older.
   void CountRequest() { requests_.fetch_add(1, std::memory_order_relaxed); }
@@ -39,6 +41,7 @@ class ArenaSet {
 
   const std::shared_ptr<hal::Device> device_;
   EventPool& events_;
+  const std::uint64_t front_;
   const Cutting large_;
   std::atomic<std::uint32_t> requests_{0};
   mutable Mutex mutex_;

@@ -21,17 +21,21 @@ std::uint32_t Later(std::uint32_t a, std::uint32_t b) {
 
 }  // namespace
 
-BlockPool::BlockPool() = default;
+BlockPool::BlockPool() {
+  end_.next = &end_;
+  bins_.fill(&end_);
+}
 BlockPool::~BlockPool() = default;
 
-std::size_t BlockPool::BinOf(std::uint64_t size) {
+inline std::size_t BlockPool::BinOf(std::uint64_t size) {
   const std::uint64_t quanta = size / kQuantum;
-  if (quanta < kLinearBins) return quanta;
-  const auto exponent = static_cast<std::size_t>(57 - std::countl_zero(quanta));  // of the width
-  return kLinearBins + (exponent << 6) + ((quanta >> exponent) & 63);
+  // Of the bin's width; the first two 64 are of one quantum each.
+  const auto exponent = static_cast<std::size_t>(57 - std::countl_zero(quanta | kLinearBins));
+  const std::size_t linear = quanta < kLinearBins ? 0 : kLinearBins;
+  return linear + (exponent << 6) + ((quanta >> exponent) & 63);
 }
 
-Block* BlockPool::NewBlock(std::uint64_t address, std::uint64_t size, Block::State state) {
+inline Block* BlockPool::NewBlock(std::uint64_t address, std::uint64_t size, Block::State state) {
   if (spare_ == nullptr) {
     Chunk& chunk = *chunks_.emplace_back(std::make_unique<Chunk>());
     chunk.pool = this;
@@ -48,18 +52,18 @@ Block* BlockPool::NewBlock(std::uint64_t address, std::uint64_t size, Block::Sta
   return block;
 }
 
-void BlockPool::Recycle(Block* block) {
+inline void BlockPool::Recycle(Block* block) {
   block->next = spare_;
   spare_ = block;
 }
 
-void BlockPool::Insert(Block* block) {
+inline void BlockPool::Insert(Block* block) {
   const std::size_t bin = BinOf(block->size);
   block->state = Block::State::kFree;
   block->bin = static_cast<std::uint16_t>(bin);
-  block->previous = nullptr;
+  block->link = &bins_[bin];
   block->next = bins_[bin];
-  if (block->next != nullptr) block->next->previous = block;
+  block->next->link = &block->next;
   bins_[bin] = block;
   words_[bin / 64] |= std::uint64_t{1} << (bin % 64);
   summary_ |= std::uint64_t{1} << (bin / 64);
@@ -67,50 +71,47 @@ void BlockPool::Insert(Block* block) {
   ++free_;
 }
 
-void BlockPool::Erase(Block* block) {
+inline void BlockPool::Erase(Block* block) {
   const std::size_t bin = block->bin;
-  if (block->next != nullptr) block->next->previous = block->previous;
-  if (block->previous != nullptr) {
-    block->previous->next = block->next;
-  } else {
-    bins_[bin] = block->next;
-    if (block->next == nullptr) {
-      words_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
-      if (words_[bin / 64] == 0) summary_ &= ~(std::uint64_t{1} << (bin / 64));
-    }
-  }
+  block->next->link = block->link;
+  *block->link = block->next;
+  std::uint64_t& word = words_[bin / 64];
+  word &= ~(std::uint64_t{bins_[bin] == &end_} << (bin % 64));
+  summary_ &= ~(std::uint64_t{word == 0} << (bin / 64));
   free_bytes_ -= block->size;
   --free_;
 }
 
-Block* BlockPool::FindFit(std::uint64_t size) const {
-  const auto smallest = [size](Block* list, int look = kLook) {
-    Block* best = nullptr;
-    for (int i = 0; i < look && list != nullptr; ++i, list = list->next) {
-      if (list->size < size) continue;
-      if (best == nullptr || list->size < best->size ||
-          (list->size == best->size && list->address < best->address)) {
-        best = list;
-      }
+inline Block* BlockPool::SmallestOfFirst(Block* list, std::uint64_t size, int look) const {
+  Block* best = nullptr;
+  for (int i = 0; i < look && list != End(); ++i, list = list->next) {
+    if (list->size < size) continue;
+    if (best == nullptr || list->size < best->size ||
+        (list->size == best->size && list->address < best->address)) {
+      best = list;
     }
-    return best;
-  };
+  }
+  return best;
+}
+
+Block* BlockPool::FindFit(std::uint64_t size) const {
   const std::size_t bin = BinOf(size);
-  if (Block* const found = smallest(bins_[bin]); found != nullptr) return found;
+  if (Block* const found = SmallestOfFirst(bins_[bin], size, kLook); found != nullptr) return found;
   // Every block of a later bin fits.
   std::size_t word = bin / 64;
   std::uint64_t bits = bin % 64 == 63 ? 0 : words_[word] & (~std::uint64_t{0} << (bin % 64 + 1));
   if (bits == 0) {
     const std::uint64_t words = summary_ & ~((std::uint64_t{2} << word) - 1);
     // Nothing larger: then what is in the request's own bin is worth a closer look.
-    if (words == 0) return smallest(bins_[bin], std::numeric_limits<int>::max());
+    if (words == 0) return SmallestOfFirst(bins_[bin], size, std::numeric_limits<int>::max());
     word = static_cast<std::size_t>(std::countr_zero(words));
     bits = words_[word];
   }
-  return smallest(bins_[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))]);
+  return SmallestOfFirst(bins_[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))], size,
+                         kLook);
 }
 
-Block* BlockPool::MergeFree(Block* block) {
+inline Block* BlockPool::MergeFree(Block* block) {
   if (Block* const before = block->before; before->free()) {
     Erase(before);
     before->size += block->size;
@@ -179,7 +180,7 @@ Block* BlockPool::Add(std::uint64_t address, std::uint64_t size, std::uint64_t e
   return MergeFree(block);
 }
 
-Block* BlockPool::CutOut(Block* free, std::uint64_t address, std::uint64_t size) {
+inline Block* BlockPool::CutOut(Block* free, std::uint64_t address, std::uint64_t size) {
   assert(free->address <= address && address + size <= free->end());
   Block* middle = free;
   if (free->address < address) {
@@ -284,7 +285,7 @@ void BlockPool::ForEachFree(std::uint64_t size, const std::function<bool(Block*)
     for (std::uint64_t bits = words_[word]; bits != 0;) {
       const auto bit = static_cast<std::size_t>(63 - std::countl_zero(bits));
       bits &= ~(std::uint64_t{1} << bit);
-      for (Block* block = bins_[word * 64 + bit]; block != nullptr; block = block->next) {
+      for (Block* block = bins_[word * 64 + bit]; block != End(); block = block->next) {
         if (block->size >= size && !visit(block)) return;
       }
     }
@@ -306,7 +307,7 @@ const Block* BlockPool::Largest() const {
   if (summary_ == 0) return nullptr;
   const auto word = static_cast<std::size_t>(63 - std::countl_zero(summary_));
   const auto bit = static_cast<std::size_t>(63 - std::countl_zero(words_[word]));
-  for (const Block* block = bins_[word * 64 + bit]; block != nullptr; block = block->next) {
+  for (const Block* block = bins_[word * 64 + bit]; block != End(); block = block->next) {
     if (largest == nullptr || block->size > largest->size) largest = block;
   }
   return largest;
@@ -357,9 +358,9 @@ std::string BlockPool::Check() const {
   std::size_t filed = 0;
   for (std::size_t bin = 0; bin < kBins; ++bin) {
     const bool bit = (words_[bin / 64] >> (bin % 64) & 1) != 0;
-    if (bit != (bins_[bin] != nullptr)) return fmt::format("the bit of bin {} is wrong", bin);
+    if (bit != (bins_[bin] != End())) return fmt::format("the bit of bin {} is wrong", bin);
     if (bit && (summary_ >> (bin / 64) & 1) == 0) return fmt::format("bin {} is hidden", bin);
-    for (const Block* block = bins_[bin]; block != nullptr; block = block->next) {
+    for (const Block* block = bins_[bin]; block != End(); block = block->next) {
       if (!block->free() || block->bin != bin) return fmt::format("bin {} has a stranger", bin);
       ++filed;
     }

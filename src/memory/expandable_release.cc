@@ -89,7 +89,7 @@ bool ExpandableSource::ReleaseLargerThan(std::uint64_t size) {
     if (!from->open) continue;
     const Result<std::uint64_t> passed = from->clock.Poll();
     if (!passed.ok()) continue;
-    const MutexLock lock(from->mutex);
+    const ShortLockGuard lock(from->mutex);
     const Candidate found = SmallestLargerThan(size, *from, *passed);
     if (found.handle != nullptr && found.handle->size < best_size) {
       best_from = from;
@@ -101,7 +101,7 @@ bool ExpandableSource::ReleaseLargerThan(std::uint64_t size) {
   if (!passed.ok()) return false;
   Candidate found;
   {
-    const MutexLock lock(best_from->mutex);
+    const ShortLockGuard lock(best_from->mutex);
     found = SmallestLargerThan(size, *best_from, *passed);
     if (found.handle == nullptr) return false;
     Detach(*best_from, found);
@@ -120,7 +120,7 @@ Status ExpandableSource::ReleaseChosen(Arena& from,
   KEEL_ASSIGN(const std::uint64_t passed, from.clock.Poll());
   std::vector<Handle*> gone;
   {
-    const MutexLock arena_lock(from.mutex);
+    const ShortLockGuard arena_lock(from.mutex);
     std::vector<Candidate> candidates = CandidatesOf(from, passed);
     std::sort(candidates.begin(), candidates.end(),
               [](const Candidate& a, const Candidate& b) { return a.handle->at > b.handle->at; });

@@ -197,7 +197,7 @@ Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uin
   std::vector<Interval> spare;
   const From from = MovesTooMuch() ? From::kDevice : From::kAnywhere;
   {
-    const MutexLock arena_lock(arena.mutex);
+    const ShortLockGuard arena_lock(arena.mutex);
     // Somebody may have been here while this thread waited for the lock.
     if (Block* const block = arena.TryTake(size, alignment); block != nullptr) return block;
     KEEL_ASSIGN(place, FindPlace(arena, size, alignment));
@@ -230,7 +230,7 @@ Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uin
     // What is more than asked for may fail.
     static_cast<void>(Fill(arena, spare, From::kDevice, filled).ok());
   }
-  const MutexLock arena_lock(arena.mutex);
+  const ShortLockGuard arena_lock(arena.mutex);
   // The piece after which all of the place is free has joined the others.
   Block* free = nullptr;
   const auto joined = [&](Block* block) {
@@ -287,7 +287,7 @@ void ExpandableSource::PutBack(Handle* handle) {
   extent.present = true;
   handle->at = home;
   handle->arena = extent.arena;
-  const MutexLock lock(extent.arena->mutex);
+  const ShortLockGuard lock(extent.arena->mutex);
   extent.arena->blocks.Add(home, handle->size, handle->epoch, BlockPool::Meeting::kJoin,
                            handle->date);
 }
@@ -324,7 +324,7 @@ void ExpandableSource::TakeDonors(const Arena& arena, const std::vector<Interval
     }
     std::uint64_t latest = 0;
     {
-      const MutexLock lock(from->mutex);
+      const ShortLockGuard lock(from->mutex);
       std::vector<Candidate> candidates = CandidatesOf(*from, epoch);
       for (Candidate& each : candidates) each.was_here = was_here(*each.handle);
       std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {

@@ -49,7 +49,7 @@ Result<hal::PlainMemory> PlainSource::Create(std::uint64_t bytes) {
 Result<Block*> PlainSource::Grow(Arena& arena, std::uint64_t size, std::uint64_t alignment) {
   const MutexLock lock(mutex_);
   {
-    const MutexLock arena_lock(arena.mutex);
+    const ShortLockGuard arena_lock(arena.mutex);
     if (Block* const block = arena.TryTake(size, alignment); block != nullptr) return block;
   }
   const std::uint64_t needed = alignment > kQuantum ? size + alignment - kQuantum : size;
@@ -71,14 +71,14 @@ Result<Block*> PlainSource::Grow(Arena& arena, std::uint64_t size, std::uint64_t
   }
   segments_.emplace(address, Segment{*std::move(memory), &arena});
   listener_.OnMapped(arena, address, bytes, true);
-  const MutexLock arena_lock(arena.mutex);
+  const ShortLockGuard arena_lock(arena.mutex);
   Block* const free = arena.blocks.Add(address, bytes, 0, BlockPool::Meeting::kApart);
   return arena.TakeFrom(free, size, alignment);
 }
 
 std::optional<std::uint32_t> PlainSource::AgeOf(const SegmentMap::iterator& segment) {
   Arena& arena = *segment->second.arena;
-  const MutexLock lock(arena.mutex);
+  const ShortLockGuard lock(arena.mutex);
   // Spans are kept apart, so a free one is a single block.
   const Block* const block = arena.blocks.spans().at(segment->first).first();
   if (!block->free() || block->size != segment->second.memory.size().count()) return std::nullopt;
@@ -126,7 +126,7 @@ Result<std::uint64_t> PlainSource::GiveBack(const Unused& unused) {
   const std::uint64_t size = unused.size();
   {
     Arena& arena = *unused.segment->second.arena;
-    const MutexLock lock(arena.mutex);
+    const ShortLockGuard lock(arena.mutex);
     if (!TakeOut(unused.segment, arena, unused.passed)) return std::uint64_t{0};
   }
   KEEL_TRY(Close(unused.segment));
@@ -183,7 +183,7 @@ Status PlainSource::Release(Block* block, std::uint64_t epoch) {
   const Result<std::uint64_t> passed = arena.clock.Poll();
   const auto segment = std::prev(segments_.upper_bound(block->address));
   {
-    const MutexLock arena_lock(arena.mutex);
+    const ShortLockGuard arena_lock(arena.mutex);
     index_.Remove(*block);
     arena.Free(block, epoch);
     if (!passed.ok()) return passed.status();

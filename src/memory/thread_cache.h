@@ -5,6 +5,9 @@
 // loads and a store, with no lock that anybody else takes: the lock here is biased to the owner
 // (biased_lock.h). A shelf that another size needs, and a cache that is full, go back to the arena.
 //
+// A few blocks of many hundred KiB fill a cache, and are kept in vain if the size never comes
+// again. So a shelf takes one of those only if the one before it had that size.
+//
 // Blocks on a shelf count as taken there. When an arena has no hole for a request, what all threads
 // keep for it is taken back first, so nothing is wasted on idle threads.
 #pragma once
@@ -18,28 +21,13 @@
 #include "keel/base/mutex.h"
 #include "memory/arena.h"
 #include "memory/biased_lock.h"
-#include "telemetry/sharded_counters.h"
+#include "telemetry/block_counters.h"
 
 namespace keel::memory {
 
-// What an allocator counts on its hot path. A gauge for each of these and each of: all, the small
-// pool, the large pool.
-enum Gauge : std::size_t {
-  kBlocks,
-  kBlockBytes,
-  kRequestedBytes,
-  kActiveBlocks,  // and those that are freed but still used
-  kActiveBytes,
-  kPendingBlocks,  // of those, the freed ones
-  kPendingBytes,
-  kGaugeKinds,
-};
-enum Counter : std::size_t { kFrontMisses, kCounters };
-using HotCounters = telemetry::ShardedCounters<3 * kGaugeKinds, kCounters>;
-
 class ThreadCache {
  public:
-  explicit ThreadCache(HotCounters::Shard* its_shard) : shard(its_shard) {}
+  explicit ThreadCache(telemetry::BlockCounters::Shard* its_shard) : shard(its_shard) {}
 
   // Blocks of one arena, linked by `next`, that are to be freed there.
   struct Batch {
@@ -58,24 +46,17 @@ class ThreadCache {
     shelves->bytes -= size;
     return block;
   }
-  // Keeps the block; what has to leave for it is returned.
-  Batch Push(Arena& arena, Block* block, std::uint64_t most) {
-    Shelves* shelves = Find(arena);
-    if (shelves == nullptr) [[unlikely]] {
-      shelves = Make(arena);
+  // Keeps the block, if it is worth it; what has to leave is returned, the block itself too.
+  Batch Push(Arena& arena, Block* block) {
+    Shelves* const shelves = Find(arena);
+    if (shelves != nullptr) [[likely]] {
+      Shelf& shelf = shelves->shelf[ShelfOf(block->size)];
+      if (shelf.size == block->size && shelves->bytes + block->size <= arena.front) [[likely]] {
+        Put(*shelves, shelf, block);
+        return {};
+      }
     }
-    Batch out{&arena, nullptr};
-    Shelf& shelf = shelves->shelf[ShelfOf(block->size)];
-    if (shelves->bytes + block->size > most) [[unlikely]] {
-      out.first = TakeAll(*shelves);
-    } else if (shelf.size != block->size && shelf.top != nullptr) {
-      out.first = Take(*shelves, shelf);
-    }
-    shelf.size = block->size;
-    block->next = shelf.top;
-    shelf.top = block;
-    shelves->bytes += block->size;
-    return out;
+    return PushSlow(arena, block);
   }
   // Everything, or everything of one arena.
   std::vector<Batch> TakeAll(const Arena* only);
@@ -83,7 +64,7 @@ class ThreadCache {
 
   BiasedLock lock;
   // Written by the owning thread alone.
-  HotCounters::Shard* const shard;
+  telemetry::BlockCounters::Shard* const shard;
   // The arena that the thread used last, for each kind, and for which stream. Others may only
   // forget it.
   struct Route {
@@ -114,6 +95,12 @@ class ThreadCache {
   Shelves* Find(const Arena& arena) {
     return arena.index < shelves_.size() ? shelves_[arena.index].get() : nullptr;
   }
+  static void Put(Shelves& shelves, Shelf& shelf, Block* block) {
+    block->next = shelf.top;
+    shelf.top = block;
+    shelves.bytes += block->size;
+  }
+  [[gnu::noinline]] Batch PushSlow(Arena& arena, Block* block);
   Shelves* Make(Arena& arena);
   static Block* Take(Shelves& shelves, Shelf& shelf);
   static Block* TakeAll(Shelves& shelves);

@@ -4,16 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
 #include <limits>
 #include <memory>
 #include <new>
 #include <span>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
+#include "base/short_lock.h"
 #include "keel/base/mutex.h"
 
 namespace keel::telemetry {
@@ -44,35 +45,8 @@ struct FullChunk {
   std::int64_t last_time;
 };
 
-// A lock that is nearly always free: cheaper than a Mutex, whose unlock is a second atomic
-// exchange.
-class KEEL_CAPABILITY("mutex") StripeLock {
- public:
-  void Lock() KEEL_ACQUIRE() {
-    while (held_.exchange(true, std::memory_order_acquire)) {
-      // Somebody reads, or more threads than stripes record.
-      while (held_.load(std::memory_order_relaxed)) std::this_thread::yield();
-    }
-  }
-  void Unlock() KEEL_RELEASE() { held_.store(false, std::memory_order_release); }
-
- private:
-  std::atomic<bool> held_{false};
-};
-
-class KEEL_SCOPED_CAPABILITY StripeGuard {
- public:
-  explicit StripeGuard(StripeLock& lock) KEEL_ACQUIRE(lock) : lock_(lock) { lock_.Lock(); }
-  ~StripeGuard() KEEL_RELEASE() { lock_.Unlock(); }
-  StripeGuard(const StripeGuard&) = delete;
-  StripeGuard& operator=(const StripeGuard&) = delete;
-
- private:
-  StripeLock& lock_;
-};
-
 struct alignas(64) Stripe {
-  StripeLock mutex;
+  ShortLock mutex;                                      // nearly always free
   std::shared_ptr<Chunk> chunk KEEL_GUARDED_BY(mutex);  // the one being filled; null before use
   std::size_t count KEEL_GUARDED_BY(mutex) = 0;         // of events in it
   std::uint64_t recorded KEEL_GUARDED_BY(mutex) = 0;
@@ -211,7 +185,7 @@ void EventLog::RecordAlways(const MemoryEvent& event) {
     stack = CaptureStack(1);
   }
   Stripe& stripe = impl_->stripes[StripeOfThread()];
-  const StripeGuard lock(stripe.mutex);
+  const ShortLockGuard lock(stripe.mutex);
   if (stripe.chunk == nullptr) {
     stripe.chunk = std::make_shared_for_overwrite<Chunk>();
     // The first of this stripe since the last Clear.
@@ -270,7 +244,7 @@ std::vector<MemoryEvent> EventLog::Read(std::size_t newest) const KEEL_NO_THREAD
 std::uint64_t EventLog::recorded() const {
   std::uint64_t sum = 0;
   for (Stripe& stripe : impl_->stripes) {
-    const StripeGuard lock(stripe.mutex);
+    const ShortLockGuard lock(stripe.mutex);
     sum += stripe.recorded;
   }
   return sum;

@@ -19,7 +19,18 @@ constexpr std::uint64_t kProgressEvery = 1 << 16;
 struct Live {
   DeviceAddress address;
   std::uint64_t size = 0;
+  hal::StreamHandle stream;
 };
+
+// All of the block, by words.
+Status Fill(hal::Device& device, const Live& block, std::uint32_t value) {
+  constexpr std::uint32_t kWidth = 4;
+  if (block.address == DeviceAddress() || block.size < kWidth) return OkStatus();
+  return device.EnqueueFill(block.stream, {.destination = block.address,
+                                           .value = value,
+                                           .width = kWidth,
+                                           .count = block.size / kWidth});
+}
 
 }  // namespace
 
@@ -39,7 +50,8 @@ Result<ReplayResult> Replay(const Snapshot& snapshot, int recorded_device,
   });
   const Action freed = completes ? Action::kFreeCompleted : Action::kFreeRequested;
 
-  const auto model = std::make_shared<ReplayDevice>(std::move(device), options.lag);
+  const auto model =
+      std::make_shared<ReplayDevice>(std::move(device), options.lag, options.real_work);
   std::unordered_map<std::uint64_t, hal::Stream> streams;  // outlive the allocator
   telemetry::EventLog log;
   KEEL_ASSIGN(const std::unique_ptr<memory::DeviceAllocator> allocator,
@@ -77,12 +89,15 @@ Result<ReplayResult> Replay(const Snapshot& snapshot, int recorded_device,
       requested += event.size;
       result.peak_requested = std::max(result.peak_requested, requested);
       if (!address.ok()) ++result.ooms;
-      live[event.address] = {address.ok() ? *address : DeviceAddress(), event.size};
+      Live& block = live[event.address];
+      block = {address.ok() ? *address : DeviceAddress(), event.size, stream->second.get()};
+      if (options.real_work) KEEL_TRY(Fill(*model, block, 1));
     } else if (event.action == freed) {
       const auto found = live.find(event.address);
       if (found == live.end()) continue;  // from before the recording
       ++result.operations;
       requested -= found->second.size;
+      if (options.real_work) KEEL_TRY(Fill(*model, found->second, 2));
       KEEL_TRY(allocator->Free(found->second.address));
       live.erase(found);
     }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <span>
+#include <thread>
 #include <utility>
 
 namespace keel::trace {
@@ -74,6 +75,16 @@ auto ReplayDevice::Charge(Call call, Bytes size, Function function) {
   return result;
 }
 
+void ReplayDevice::SetTime(std::int64_t time_us) {
+  time_ns_ = time_us * 1000;
+  if (real_work_) std::this_thread::sleep_until(began_ + std::chrono::microseconds(time_us));
+}
+
+std::int64_t ReplayDevice::now_ns() const {
+  if (!real_work_) return time_ns_ + driver_ns_ + waited_ns_;
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - began_).count();
+}
+
 Result<DeviceAddress> ReplayDevice::AllocatePlain(Bytes size) {
   KEEL_ASSIGN(const DeviceAddress address, Charge(Call::kAllocatePlain, size, [&] {
                 return ForwardingDevice::AllocatePlain(size);
@@ -137,21 +148,24 @@ Status ReplayDevice::DestroyEvent(hal::EventHandle event) {
   return ForwardingDevice::DestroyEvent(event);
 }
 
-Status ReplayDevice::RecordEvent(hal::EventHandle event, hal::StreamHandle /*stream*/) {
+Status ReplayDevice::RecordEvent(hal::EventHandle event, hal::StreamHandle stream) {
   ++calls_["RecordEvent"];
+  if (real_work_) return ForwardingDevice::RecordEvent(event, stream);
   reached_at_[event] = now_ns() + lag_ns_;
   return OkStatus();
 }
 
 Result<hal::Completion> ReplayDevice::QueryEvent(hal::EventHandle event) {
   ++calls_["QueryEvent"];
+  if (real_work_) return ForwardingDevice::QueryEvent(event);
   const auto found = reached_at_.find(event);
   const bool reached = found == reached_at_.end() || found->second <= now_ns();
   return reached ? hal::Completion::kDone : hal::Completion::kPending;
 }
 
-Status ReplayDevice::SynchronizeEvent(hal::EventHandle event, Deadline /*deadline*/) {
+Status ReplayDevice::SynchronizeEvent(hal::EventHandle event, Deadline deadline) {
   ++calls_["SynchronizeEvent"];
+  if (real_work_) return ForwardingDevice::SynchronizeEvent(event, deadline);
   const auto found = reached_at_.find(event);
   if (found != reached_at_.end() && found->second > now_ns()) {
     waited_ns_ += found->second - now_ns();

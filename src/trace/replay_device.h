@@ -3,6 +3,9 @@
 // memory take what they take, measured on a real device, by a table of measured costs on a
 // simulated one. Everything else is the wrapped device.
 //
+// With real work there is no model: events are the wrapped device's, time is the clock's, and
+// SetTime waits until the recording's time has come.
+//
 // For one thread.
 #pragma once
 
@@ -18,13 +21,18 @@ namespace keel::trace {
 
 class ReplayDevice : public hal::ForwardingDevice {
  public:
-  ReplayDevice(std::shared_ptr<hal::Device> device, std::chrono::microseconds lag)
-      : ForwardingDevice(std::move(device)), lag_ns_(lag.count() * 1000) {}
+  using Clock = std::chrono::steady_clock;
+
+  ReplayDevice(std::shared_ptr<hal::Device> device, std::chrono::microseconds lag, bool real_work)
+      : ForwardingDevice(std::move(device)),
+        lag_ns_(lag.count() * 1000),
+        real_work_(real_work),
+        began_(Clock::now()) {}
 
   // The recording is at this time now.
-  void SetTime(std::int64_t time_us) { time_ns_ = time_us * 1000; }
+  void SetTime(std::int64_t time_us);
   // That, with what calls of the driver and waiting have added to it.
-  std::int64_t now_ns() const { return time_ns_ + driver_ns_ + waited_ns_; }
+  std::int64_t now_ns() const;
 
   std::int64_t driver_ns() const { return driver_ns_; }
   const std::map<std::string, std::uint64_t>& calls() const { return calls_; }
@@ -52,6 +60,8 @@ class ReplayDevice : public hal::ForwardingDevice {
   auto Charge(Call call, Bytes size, Function function);
 
   const std::int64_t lag_ns_;
+  const bool real_work_;
+  const Clock::time_point began_;
   std::int64_t time_ns_ = 0;
   std::int64_t driver_ns_ = 0;
   std::int64_t waited_ns_ = 0;

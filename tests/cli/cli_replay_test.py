@@ -97,6 +97,26 @@ class RecordedDeviceTest(RecordingTest):
         run = keel("replay", file, "--recorded-device", "x")
         self.assert_fails(run, 2, "--recorded-device", "'x'", "keel replay --help")
 
+    def test_with_real_work(self):
+        # 40 blocks of 1 MiB, one after another, over 80 ms of the recording's time.
+        events = [each for i in range(40) for each in (
+            event("alloc", 0x10000000 + i * MIB, MIB, 2000 * i),
+            event("free_requested", 0x10000000 + i * MIB, MIB, 2000 * i + 1000),
+            event("free_completed", 0x10000000 + i * MIB, MIB, 2000 * i + 1000))]
+        file = self.recording(events)
+        (model,) = self.json_of("replay", file, "--json", "--device", "sim:0")
+        (work,) = self.json_of("replay", file, "--json", "--work", "--device", "sim:0")
+        for key in ("peak_requested", "peak_reserved", "operations", "ooms"):
+            self.assertEqual(work[key], model[key], key)
+        # At the recording's pace: as long as that took.
+        self.assertGreaterEqual(work["ns_per_operation"] * work["operations"], 70e6)
+        run = keel("replay", file, "--work", "--device", "sim:0")
+        self.assert_ok(run)
+        self.assertIn("filled at both ends", run.stdout)
+        self.assert_fails(keel("replay", file, "--work"), 2, "--work", "--device")
+        self.assert_fails(keel("replay", file, "--work", "--lag", "5ms", "--device", "sim:0"), 2,
+                          "--work", "--lag")
+
     def test_what_was_there_before(self):
         events = [event("free_requested", 0x5000, 2 * MIB, 0),
                   event("free_completed", 0x5000, 2 * MIB, 1)] + history(MIB)

@@ -27,6 +27,7 @@ struct Options {
   std::string file;
   ReplayChoice replay;
   Choice choice;
+  bool work = false;
   bool json = false;
 };
 
@@ -40,6 +41,11 @@ Result<std::shared_ptr<hal::Device>> OpenDevice(const Options& options) {
 }
 
 ExitCode Run(const Options& options) {
+  if (options.work && !options.choice.made()) {
+    return ReportError("replay",
+                       InvalidArgument("--work is for a device that does the work: choose "
+                                       "it with --driver or --device"));
+  }
   auto configurations = ParseConfigurations(options.replay.confs);
   if (!configurations.ok()) return ReportError("replay", configurations.status());
   const auto lag = ParseDuration(options.replay.lag);
@@ -59,8 +65,8 @@ ExitCode Run(const Options& options) {
   if (!recorded.ok()) return ReportError("replay", recorded.status());
   auto device = OpenDevice(options);
   if (!device.ok()) return ReportError("replay", device.status());
-  const auto rows =
-      RunReplays(*snapshot, *recorded, *device, *configurations, {.lag = *lag}, progress);
+  const auto rows = RunReplays(*snapshot, *recorded, *device, *configurations,
+                               {.lag = *lag, .real_work = options.work}, progress);
   if (!rows.ok()) return ReportError("replay", rows.status());
 
   if (options.json) {
@@ -71,8 +77,11 @@ ExitCode Run(const Options& options) {
   const hal::DeviceInfo& info = (*device)->info();
   fmt::print("{}{}", watched ? "\n" : "",
              DescribeRecording(options.file, *recorded, *snapshot, style));
-  fmt::print("Replayed on {} with {}, work done {} after it was queued; driver calls {}\n\n",
-             info.name, ToString(info.memory), FormatDuration(*lag),
+  const std::string work =
+      options.work ? "blocks filled at both ends of their lives, at the recording's pace"
+                   : fmt::format("work done {} after it was queued", FormatDuration(*lag));
+  fmt::print("Replayed on {} with {}, {}; driver calls {}\n\n", info.name, ToString(info.memory),
+             work,
              info.simulated ? "cost what a table of measured costs says" : "made and measured");
   fmt::print("{}",
              ReplayTables(*rows, *recorded, std::string(trace::Configuration(*snapshot)), style));
@@ -93,6 +102,11 @@ Command AddReplay(CLI::App& parent) {
   AddDeviceOption(*app, options->choice.device)
       ->description("Replay on this device: its number, or driver and number, such as sim:0");
   AddReplayOptions(*app, options->replay);
+  app->add_flag("--work", options->work,
+                "Fill every block on its stream when it is allocated and before it is\n"
+                "freed, at the recording's pace, instead of assuming a lag; with --driver\n"
+                "or --device")
+      ->excludes("--lag");
   app->add_flag("--json", options->json, "Print one JSON list instead of text");
   app->footer(
       "One row per configuration. RESERVED is what the allocator took from the device at most,\n"

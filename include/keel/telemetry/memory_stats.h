@@ -5,7 +5,7 @@
 // with its meaning, from the same table that Flatten uses.
 //
 // Value types: an allocator fills one under its own lock, or from counters of its hot path
-// (src/telemetry/sharded_counters.h), and hands out copies.
+// (src/telemetry/block_counters.h), and hands out copies.
 #pragma once
 
 #include <cstdint>

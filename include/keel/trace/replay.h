@@ -27,6 +27,10 @@ namespace keel::trace {
 struct ReplayOptions {
   memory::AllocatorConfig config;
   std::chrono::microseconds lag{0};
+  // Instead of a lag: every block is filled on its stream when it is allocated and again right
+  // before it is freed, at the recording's pace, and work is done when the device has done it. For
+  // a device with the memory and the time for it: a real one.
+  bool real_work = false;
   // Called now and then with the number of events that are through.
   std::function<void(std::uint64_t done)> progress;
   // How many times to look at what the allocator holds, evenly over the events; each costs a walk
