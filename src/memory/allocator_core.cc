@@ -477,11 +477,11 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
   if (block == nullptr || block->mark != kLive) [[unlikely]]
     return FreeRarely(address, size);
   if (size != nullptr && size->count() != block->requested) [[unlikely]]
-    return WrongSize(*block, *size);
+    return WrongSize(address, Bytes(block->requested), *size);
   Arena& arena = Arena::Of(*block);
   ThreadCache& cache = Local();
   // The block itself last: of a large one, another thread that frees it too may be ahead.
-  if (arena.front < block->size || block->attachment != nullptr) {
+  if (arena.front == 0 || arena.front < block->size || block->attachment != nullptr) {
     return FreeSlow(cache, address, block, arena);
   }
   if (log_.enabled()) [[unlikely]] {
@@ -497,10 +497,10 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
   return OkStatus();
 }
 
-Status AllocatorCore::WrongSize(const Block& block, Bytes size) {
+Status AllocatorCore::WrongSize(DeviceAddress address, Bytes requested, Bytes size) {
   return InvalidArgument(
       fmt::format("the block at {} was allocated with {} bytes and freed with {}",
-                  ToString(DeviceAddress(block.address)), block.requested.get(), size.count()));
+                  ToString(address), requested.count(), size.count()));
 }
 
 Status AllocatorCore::FreeSlow(ThreadCache& cache, DeviceAddress address, Block* block,

@@ -154,7 +154,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   [[gnu::noinline]] Result<DeviceAddress> AllocateRarely(Bytes size, hal::StreamHandle stream,
                                                          Bytes alignment, telemetry::TagId tag);
   Result<DeviceAddress> AllocateChecked(Request request);
-  [[gnu::noinline]] static Status WrongSize(const Block& block, Bytes size);
+  [[gnu::noinline]] static Status WrongSize(DeviceAddress address, Bytes requested, Bytes size);
   [[gnu::noinline]] Status FreeRarely(DeviceAddress address, const Bytes* size);
   [[gnu::noinline]] Status RecordUseRarely(DeviceAddress address, hal::StreamHandle stream);
   void StartDebugMode();

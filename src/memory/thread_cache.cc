@@ -1,14 +1,8 @@
 #include "memory/thread_cache.h"
 
-#include <utility>
+#include <bit>
 
 namespace keel::memory {
-namespace {
-
-// A block of more than this part of a cache must have come before.
-constexpr std::uint64_t kLargePart = 8;
-
-}  // namespace
 
 ThreadCache::Shelves* ThreadCache::Make(Arena& arena) {
   if (shelves_.size() <= arena.index) shelves_.resize(arena.index + 1);
@@ -20,35 +14,36 @@ ThreadCache::Shelves* ThreadCache::Make(Arena& arena) {
 ThreadCache::Batch ThreadCache::PushSlow(Arena& arena, Block* block) {
   Shelves* shelves = Find(arena);
   if (shelves == nullptr) shelves = Make(arena);
-  Shelf& shelf = shelves->shelf[ShelfOf(block->size)];
+  const std::size_t number = ShelfOf(block->size);
+  Shelf& shelf = shelves->shelf[number];
   Batch out{&arena, nullptr};
   if (shelves->bytes + block->size > arena.front) {
     out.first = TakeAll(*shelves);
   } else if (shelf.size != block->size) {
-    out.first = Take(*shelves, shelf);
+    out.first = Take(*shelves, number);
   }
-  const std::uint64_t before = std::exchange(shelf.size, block->size);
-  if (before != block->size && block->size > arena.front / kLargePart) {
-    block->next = out.first;
-    out.first = block;
-  } else {
-    Put(*shelves, shelf, block);
-  }
+  shelf.size = block->size;
+  shelves->used |= std::uint64_t{1} << number;
+  Put(*shelves, shelf, block);
   return out;
 }
 
-Block* ThreadCache::Take(Shelves& shelves, Shelf& shelf) {
-  Block* const first = std::exchange(shelf.top, nullptr);
+Block* ThreadCache::Take(Shelves& shelves, std::size_t number) {
+  Shelf& shelf = shelves.shelf[number];
+  Block* const first = shelf.top;
   for (const Block* block = first; block != nullptr; block = block->next) {
     shelves.bytes -= block->size;
   }
+  shelf = {};
+  shelves.used &= ~(std::uint64_t{1} << number);
   return first;
 }
 
 Block* ThreadCache::TakeAll(Shelves& shelves) {
   Block* all = nullptr;
-  for (Shelf& shelf : shelves.shelf) {
-    for (Block* block = Take(shelves, shelf); block != nullptr;) {
+  while (shelves.used != 0) {
+    const auto number = static_cast<std::size_t>(std::countr_zero(shelves.used));
+    for (Block* block = Take(shelves, number); block != nullptr;) {
       Block* const next = block->next;
       block->next = all;
       all = block;

@@ -5,9 +5,6 @@
 // loads and a store, with no lock that anybody else takes: the lock here is biased to the owner
 // (biased_lock.h). A shelf that another size needs, and a cache that is full, go back to the arena.
 //
-// A few blocks of many hundred KiB fill a cache, and are kept in vain if the size never comes
-// again. So a shelf takes one of those only if the one before it had that size.
-//
 // Blocks on a shelf count as taken there. When an arena has no hole for a request, what all threads
 // keep for it is taken back first, so nothing is wasted on idle threads.
 #pragma once
@@ -46,7 +43,7 @@ class ThreadCache {
     shelves->bytes -= size;
     return block;
   }
-  // Keeps the block, if it is worth it; what has to leave is returned, the block itself too.
+  // Keeps the block; what has to leave for it is returned.
   Batch Push(Arena& arena, Block* block) {
     Shelves* const shelves = Find(arena);
     if (shelves != nullptr) [[likely]] {
@@ -87,6 +84,7 @@ class ThreadCache {
   struct Shelves {
     Arena* arena = nullptr;
     std::uint64_t bytes = 0;
+    std::uint64_t used = 0;  // bit i: shelf i has a size
     std::array<Shelf, kShelves> shelf{};
   };
   static std::size_t ShelfOf(std::uint64_t size) {
@@ -102,7 +100,7 @@ class ThreadCache {
   }
   [[gnu::noinline]] Batch PushSlow(Arena& arena, Block* block);
   Shelves* Make(Arena& arena);
-  static Block* Take(Shelves& shelves, Shelf& shelf);
+  static Block* Take(Shelves& shelves, std::size_t number);
   static Block* TakeAll(Shelves& shelves);
 
   std::vector<std::unique_ptr<Shelves>> shelves_;  // by the arena's index

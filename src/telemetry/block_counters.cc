@@ -222,14 +222,14 @@ void BlockCounters::FoldLocked() {
 BlockCounters::Totals BlockCounters::SumLocked() const {
   // First what was taken away: whoever took it saw it added, so the sum is never short of it.
   Totals sum = retired_;
-  const std::vector<Entry>& shards = shards_;
-  const auto add = [&shards](Totals::Sums& to, Shard::Sums Shard::Part::* sums) {
-    for (const Entry& entry : shards) AddTo(to, Shard::ReadSums(entry.shard->parts_, sums));
+  using Part = Shard::Part;
+  const auto read = [](const Entry& entry, Shard::Sums Part::* sums) {
+    return Shard::ReadSums(entry.shard->parts_, sums);
   };
-  add(sum.ended, &Shard::Part::ended);
-  add(sum.removed, &Shard::Part::removed);
-  add(sum.deferred, &Shard::Part::deferred);
-  add(sum.added, &Shard::Part::added);
+  for (const Entry& entry : shards_) AddTo(sum.ended, read(entry, &Part::ended));
+  for (const Entry& entry : shards_) AddTo(sum.removed, read(entry, &Part::removed));
+  for (const Entry& entry : shards_) AddTo(sum.deferred, read(entry, &Part::deferred));
+  for (const Entry& entry : shards_) AddTo(sum.added, read(entry, &Part::added));
   for (const Entry& entry : shards_) sum.misses += Shard::Get(entry.shard->misses_);
   return sum;
 }
