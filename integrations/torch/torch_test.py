@@ -172,7 +172,9 @@ def test_running_out_of_memory_is_pytorchs_error_and_goes_by() -> None:
         torch._C._cuda_attach_out_of_memory_observer(
             lambda device, size, total, free: seen.append((device, size))
         )
-        with pytest.raises(torch.cuda.OutOfMemoryError, match=r"^CUDA out of memory\. Tried to") as e:
+        with pytest.raises(
+            torch.cuda.OutOfMemoryError, match=r"^CUDA out of memory\. Tried to"
+        ) as e:
             torch.empty(16 << 30, dtype=torch.uint8, device="cuda")
         assert "16.00 GiB" in str(e.value)
         assert seen == [(0, 16 << 30)]
@@ -196,10 +198,7 @@ def test_snapshots_and_histories_have_python_frames() -> None:
     for segment in snapshot["segments"]:
         assert sum(block["size"] for block in segment["blocks"]) == segment["total_size"]
     block = next(
-        b
-        for s in snapshot["segments"]
-        for b in s["blocks"]
-        if b["address"] == kept.data_ptr()
+        b for s in snapshot["segments"] for b in s["blocks"] if b["address"] == kept.data_ptr()
     )
     assert block["state"] == "active_allocated"
     assert block["requested_size"] == 5 * MIB

@@ -94,8 +94,8 @@ def _cuda_headers(site_packages: Path) -> Path:
         if (folder / "cuda_runtime_api.h").exists() and (folder / "crt/host_defines.h").exists():
             return folder
     raise BuildError(
-        "the headers of the CUDA toolkit are not there (cuda_runtime_api.h), which the allocator for"
-        " PyTorch is built with: install the toolkit, or set CUDA_HOME to its folder"
+        "the headers of the CUDA toolkit are not there (cuda_runtime_api.h), which the allocator"
+        " for PyTorch is built with: install the toolkit, or set CUDA_HOME to its folder"
     )
 
 
@@ -126,8 +126,12 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _make(target: Path, torch: Path, compiler: list[str], cuda: Path) -> None:
     start = time.monotonic()
-    print(f"keel: building the allocator for PyTorch {metadata.version('torch')} (once) ...",
-          end="", file=sys.stderr, flush=True)
+    print(
+        f"keel: building the allocator for PyTorch {metadata.version('torch')} (once) ...",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
     try:
         with tempfile.TemporaryDirectory(dir=target.parent) as work:
             _compile(Path(work) / _NAME, torch, compiler, cuda)
@@ -140,8 +144,12 @@ def _make(target: Path, torch: Path, compiler: list[str], cuda: Path) -> None:
 
 
 def _compile(target: Path, torch: Path, compiler: list[str], cuda: Path) -> None:
-    includes = [_KEEL / "include", torch / "include",
-                torch / "include/torch/csrc/api/include", cuda]
+    includes = [
+        _KEEL / "include",
+        torch / "include",
+        torch / "include/torch/csrc/api/include",
+        cuda,
+    ]
     flags = [*_FLAGS, *(f"-I{folder}" for folder in includes)]
 
     def compiled(source: Path) -> Path:
@@ -153,8 +161,8 @@ def _compile(target: Path, torch: Path, compiler: list[str], cuda: Path) -> None
     with ThreadPoolExecutor(min(len(sources), os.cpu_count() or 1)) as pool:
         objects = list(pool.map(compiled, sources))
     # The CUDA runtime and the C++ library are those that PyTorch brought: named here, the compiler
-    # could put in others, even copies, and two C++ libraries in one process do not know each other's
-    # streams and exceptions.
+    # could put in others, even copies, and two C++ libraries in one process do not know each
+    # other's streams and exceptions.
     libraries = ["-lc10", "-lc10_cuda", "-ltorch_cuda", "-ltorch_cpu", "-ltorch"]
     _run(
         [
@@ -180,7 +188,9 @@ def _compile(target: Path, torch: Path, compiler: list[str], cuda: Path) -> None
 def _run(command: list[str]) -> None:
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0:
-        lines = [line for line in run.stderr.splitlines() if "error" in line] or run.stderr.splitlines()
+        lines = [
+            line for line in run.stderr.splitlines() if "error" in line
+        ] or run.stderr.splitlines()
         raise BuildError(
             "the allocator for PyTorch could not be built:\n  "
             + "\n  ".join(lines[:5])
