@@ -35,14 +35,19 @@ void Contexts::Clear() {
   contexts_.clear();
 }
 
-telemetry::StackId Contexts::Gather(When needed) {
+Contexts::Gathered Contexts::Gather(Call call) {
   Recorder recorder = nullptr;
+  bool for_events = false;
   {
     const std::lock_guard lock(mutex_);
-    if (when_ >= needed) recorder = recorder_;
+    const bool wanted = call == Call::kAllocation ? when_ >= When::STATE : when_ >= When::ALL;
+    if (wanted) recorder = recorder_;
+    for_events = when_ >= When::ALLOC;  // below that, frames are kept for live blocks only
   }
+  Gathered gathered;
+  if (recorder != nullptr) gathered.frames = recorder();
   Context context;
-  if (recorder != nullptr) context.frames = recorder();
+  if (for_events) context.frames = gathered.frames;
   if (!CompileContexts().empty()) context.compile_context = CompileContexts().back();
   context.user_metadata = UserMetadata();
   const std::lock_guard lock(mutex_);
@@ -52,14 +57,14 @@ telemetry::StackId Contexts::Gather(When needed) {
     first_ = (first_ + 1) & kNumbers;
   }
   const auto last = static_cast<std::uint32_t>((first_ + contexts_.size() - 1) & kNumbers);
-  return telemetry::ForeignStack(last);
+  gathered.stack = telemetry::ForeignStack(last);
+  return gathered;
 }
 
-void Contexts::KeepForBlock(void* pointer, telemetry::StackId gathered) {
-  Context context = Of(gathered);
-  if (context.frames == nullptr) return;
+void Contexts::KeepForBlock(void* pointer, Gathered gathered) {
+  if (gathered.frames == nullptr) return;
   const std::lock_guard lock(mutex_);
-  blocks_.insert_or_assign(reinterpret_cast<std::uint64_t>(pointer), std::move(context.frames));
+  blocks_.insert_or_assign(reinterpret_cast<std::uint64_t>(pointer), std::move(gathered.frames));
   has_blocks_.store(true, std::memory_order_relaxed);
 }
 

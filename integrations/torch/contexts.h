@@ -43,10 +43,16 @@ class Contexts {
   void Disable();
   void Clear();
 
-  // Before a call of Keel. kNone: nothing to say.
-  telemetry::StackId Gather(When needed);
+  // What was found out before a call of Keel: for the events of that call, and for the block.
+  struct Gathered {
+    telemetry::StackId stack = telemetry::StackId::kNone;
+    std::shared_ptr<c10::GatheredContext> frames;
+  };
+  // What kind of call it is says which setting asks for its frames.
+  enum class Call { kAllocation, kOther };
+  Gathered Gather(Call call);
   // After an allocation that began with Gather, and before a free.
-  void KeepForBlock(void* pointer, telemetry::StackId gathered);
+  void KeepForBlock(void* pointer, Gathered gathered);
   void ForgetBlock(void* pointer);
 
   // Empty ones for what is no longer kept.

@@ -68,10 +68,10 @@ void* KeelAllocator::Allocate(c10::DeviceIndex index, std::size_t size, cudaStre
   Device& device = Get(index);
   const hal::StreamHandle handle = device.HandleOf(stream);
   std::optional<telemetry::ScopedStack> scope;
-  telemetry::StackId context = telemetry::StackId::kNone;
+  Contexts::Gathered context;
   if (contexts_.recording()) {
-    context = contexts_.Gather(Contexts::When::STATE);
-    scope.emplace(context);
+    context = contexts_.Gather(Contexts::Call::kAllocation);
+    scope.emplace(context.stack);
   }
   const Result<DeviceAddress> block = device.allocator().Allocate(Bytes(size), handle);
   if (const std::exception_ptr thrown = Device::TakeFilterError(); thrown != nullptr) {
@@ -81,7 +81,7 @@ void* KeelAllocator::Allocate(c10::DeviceIndex index, std::size_t size, cudaStre
   if (!block.ok()) Fail(index, size, block.status());
   void* const pointer =
       reinterpret_cast<void*>(block->value());  // NOLINT(performance-no-int-to-ptr)
-  if (scope.has_value()) contexts_.KeepForBlock(pointer, context);
+  if (scope.has_value()) contexts_.KeepForBlock(pointer, std::move(context));
   if (c10::memoryProfilingEnabled()) Report(index, pointer, static_cast<std::int64_t>(size));
   if (const auto* const trace = c10::impl::GPUTrace::get_trace(); C10_UNLIKELY(trace != nullptr)) {
     (*trace)->trace_gpu_memory_allocation(c10::kCUDA, block->value());
@@ -108,9 +108,15 @@ void KeelAllocator::Fail(c10::DeviceIndex index, std::size_t size, const Status&
   for (const auto& observer : observers) observer(index, size, total, free);
   // The beginning is what programs that try again look for.
   TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. Tried to allocate ",
-                   Readable(size), ". GPU ", static_cast<int>(index), " has ", Readable(total),
-                   ", of which ", Readable(free), " are free.\n", status.message());
+                   Readable(size), ". GPU ", static_cast<int>(index), " has a total capacity of ",
+                   Readable(total), " of which ", Readable(free), " is free.\n", status.message());
   std::abort();  // not reached
+}
+
+std::optional<telemetry::ScopedStack> KeelAllocator::NameEvents() {
+  if (!contexts_.recording()) return std::nullopt;
+  return std::optional<telemetry::ScopedStack>(std::in_place,
+                                               contexts_.Gather(Contexts::Call::kOther).stack);
 }
 
 void KeelAllocator::Report(c10::DeviceIndex index, void* pointer, std::int64_t size) {
@@ -122,8 +128,7 @@ void KeelAllocator::Report(c10::DeviceIndex index, void* pointer, std::int64_t s
 
 Status KeelAllocator::Free(void* pointer) {
   const DeviceAddress address(reinterpret_cast<std::uint64_t>(pointer));
-  std::optional<telemetry::ScopedStack> scope;
-  if (contexts_.recording()) scope.emplace(contexts_.Gather(Contexts::When::ALL));
+  const std::optional<telemetry::ScopedStack> scope = NameEvents();
   contexts_.ForgetBlock(pointer);
   if (const auto* const trace = c10::impl::GPUTrace::get_trace(); C10_UNLIKELY(trace != nullptr)) {
     (*trace)->trace_gpu_memory_deallocation(c10::kCUDA, address.value());
@@ -220,7 +225,15 @@ void KeelAllocator::setMemoryFraction(double fraction, c10::DeviceIndex device) 
   Check(Get(device).allocator().SetFraction(fraction));
 }
 
+void KeelAllocator::enable(bool wanted) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      wanted,
+      "Keel's cache cannot be switched off while the program runs: start it with "
+      "KEEL_ALLOC_CONF=backend:passthrough");
+}
+
 void KeelAllocator::emptyCache(c10::MempoolId_t pool) {
+  const std::optional<telemetry::ScopedStack> scope = NameEvents();
   for (int i = 0; i < device_count_; ++i) {
     Device* const device = Find(static_cast<c10::DeviceIndex>(i));
     if (device == nullptr) continue;

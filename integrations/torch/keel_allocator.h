@@ -22,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -89,7 +90,7 @@ class KeelAllocator final : public caching::CUDAAllocator {
   double getMemoryFraction(c10::DeviceIndex device);
   void setMemoryFraction(double fraction, c10::DeviceIndex device) override;
   void emptyCache(c10::MempoolId_t pool) override;
-  void enable(bool) override {}
+  void enable(bool wanted) override;
   bool isEnabled() const override { return true; }
   void enablePeerAccess(c10::DeviceIndex device, c10::DeviceIndex peer) override;
   cudaError_t memcpyAsync(void* destination, int destination_device, const void* source,
@@ -160,12 +161,16 @@ class KeelAllocator final : public caching::CUDAAllocator {
   void* Allocate(c10::DeviceIndex index, std::size_t size, cudaStream_t stream);
   // Throws.
   [[noreturn]] void Fail(c10::DeviceIndex index, std::size_t size, const Status& status);
+  // The events of a call that is no allocation get the program's place, while that is recorded.
+  std::optional<telemetry::ScopedStack> NameEvents();
   void Report(c10::DeviceIndex index, void* pointer, std::int64_t size);
   // Gives back to whichever device the block is of.
   Status Free(void* pointer);
   static void Delete(void* pointer);
   void AddSegments(c10::DeviceIndex index, c10::MempoolId_t pool, caching::SnapshotInfo& info);
   void AddTraces(caching::SnapshotInfo& info);
+  // As PyTorch has it: an event that the next snapshot shows.
+  void RecordSnapshot();
 
   static constexpr std::size_t kMaxDevices = 128;
   int device_count_ = -1;  // before init

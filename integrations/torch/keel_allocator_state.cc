@@ -215,6 +215,18 @@ void KeelAllocator::AddTraces(caching::SnapshotInfo& info) {
   }
 }
 
+void KeelAllocator::RecordSnapshot() {
+  const std::optional<telemetry::ScopedStack> scope = NameEvents();
+  for (int i = 0; i < device_count_; ++i) {
+    Device* const device = Find(static_cast<c10::DeviceIndex>(i));
+    if (device == nullptr) continue;
+    telemetry::MemoryEvent event;
+    event.action = telemetry::EventAction::kSnapshot;
+    event.device = device->hal()->id();
+    telemetry::EventLog::Global().Record(event);
+  }
+}
+
 caching::SnapshotInfo KeelAllocator::snapshot(c10::MempoolId_t pool, bool traces) {
   caching::SnapshotInfo info;
   info.device_traces.resize(std::max(device_count_, 0));
@@ -225,14 +237,9 @@ caching::SnapshotInfo KeelAllocator::snapshot(c10::MempoolId_t pool, bool traces
     if (device == nullptr) continue;
     config = &device->allocator().config();
     AddSegments(index, pool, info);
-    if (contexts_.recording()) {
-      telemetry::MemoryEvent event;
-      event.action = telemetry::EventAction::kSnapshot;
-      event.device = device->hal()->id();
-      telemetry::EventLog::Global().Record(event);
-    }
   }
   if (traces) AddTraces(info);
+  RecordSnapshot();
   {
     const std::lock_guard lock(mutex_);
     info.external_annotations = annotations_;
