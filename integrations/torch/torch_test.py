@@ -78,6 +78,21 @@ def test_statistics_have_pytorchs_keys_and_keels_numbers() -> None:
     assert torch.cuda.memory_stats()["allocation.all.freed"] == 2
 
 
+def test_the_accelerator_interface_is_keels_too() -> None:
+    block = torch.empty(3 * MIB, dtype=torch.uint8, device="cuda")
+    assert torch.accelerator.memory_allocated() == keel.memory.memory_allocated("cuda:0")
+    del block
+    torch.accelerator.empty_cache()
+    assert keel.memory.memory_reserved("cuda:0") == torch.accelerator.memory_reserved()
+    assert torch.accelerator.memory_stats()["reserved_bytes.large_pool.current"] == 0
+
+
+def test_caching_cannot_be_switched_off_in_silence() -> None:
+    with pytest.raises(NotImplementedError, match="backend:passthrough"):
+        torch.cuda.caching_allocator_enable(False)
+    torch.cuda.caching_allocator_enable(True)
+
+
 def test_a_recorded_stream_keeps_the_block() -> None:
     side = torch.cuda.Stream()
     block = torch.zeros(4 * MIB, dtype=torch.uint8, device="cuda")
@@ -212,6 +227,28 @@ def test_snapshots_and_histories_have_python_frames() -> None:
     assert any(f["filename"].endswith("torch_test.py") for f in trace[0]["frames"])
     times = [e["time_us"] for e in snapshot["device_traces"][0]]
     assert times == sorted(times)
+
+
+def test_frames_are_kept_for_what_was_asked() -> None:
+    def frames_of(context: str) -> tuple[bool, bool]:
+        torch.cuda.memory._record_memory_history(context=context, stacks="python")
+        try:
+            block = torch.ones(5 * MIB, dtype=torch.uint8, device="cuda")
+            at = block.data_ptr()
+            del block
+            torch.cuda.empty_cache()
+            events = torch.cuda.memory._snapshot()["device_traces"][0]
+        finally:
+            torch.cuda.memory._record_memory_history(enabled=None)
+        allocated = [e for e in events if e["action"] == "alloc" and e["addr"] == at]
+        unmapped = [e for e in events if e["action"] == "segment_unmap"]
+        assert allocated
+        assert unmapped
+        return bool(allocated[0].get("frames")), bool(unmapped[0].get("frames"))
+
+    assert frames_of("state") == (False, False)
+    assert frames_of("alloc") == (True, False)
+    assert frames_of("all") == (True, True)
 
 
 def test_empty_cache_gives_back() -> None:
