@@ -248,31 +248,42 @@ double Holes(Peer& peer, std::size_t holes, std::size_t pairs) {
   return ns;
 }
 
-// All threads together: nanoseconds for a pair of any of them.
+// All threads together: nanoseconds for a pair of any of them. For a fixed time, so that neither
+// the start nor the end of a thread counts, which takes longer than thousands of pairs.
 template <class Peer>
-double Threads(Peer& peer, int threads, std::size_t pairs) {
+double Threads(Peer& peer, int threads) {
+  constexpr auto kTime = std::chrono::milliseconds(30);
+  constexpr std::size_t kBatch = 64;  // pairs between two looks at whether it is over
   std::atomic<int> ready{0};
   std::atomic<bool> go{false};
+  std::atomic<bool> over{false};
+  std::atomic<std::size_t> total{0};
   std::vector<std::thread> all;
   for (int t = 0; t < threads; ++t) {
     all.emplace_back([&, t] {
       auto stream = peer.StreamAt(2 + t);
       const std::size_t sizes[] = {512, 64 << 10, 4096, 1 << 20};
-      for (std::size_t i = 0; i < 1000; ++i) {
-        peer.Free(peer.Allocate(sizes[i % 4], stream), stream);
-      }
+      const auto work = [&](std::size_t pairs) {
+        for (std::size_t i = 0; i < pairs; ++i) {
+          peer.Free(peer.Allocate(sizes[i % 4], stream), stream);
+        }
+      };
+      work(1000);
       ++ready;
       while (!go.load(std::memory_order_acquire)) std::this_thread::yield();
-      for (std::size_t i = 0; i < pairs; ++i) {
-        peer.Free(peer.Allocate(sizes[i % 4], stream), stream);
-      }
+      std::size_t done = 0;
+      for (; !over.load(std::memory_order_relaxed); done += kBatch) work(kBatch);
+      total += done;
     });
   }
   while (ready != threads) std::this_thread::yield();
-  return Nanoseconds(pairs * static_cast<std::size_t>(threads), [&] {
-    go.store(true, std::memory_order_release);
-    for (std::thread& thread : all) thread.join();
-  });
+  const auto began = std::chrono::steady_clock::now();
+  go.store(true, std::memory_order_release);
+  std::this_thread::sleep_for(kTime);
+  over.store(true, std::memory_order_relaxed);
+  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - began;
+  for (std::thread& thread : all) thread.join();
+  return took.count() / static_cast<double>(total.load());
 }
 
 struct Figure {
@@ -311,7 +322,7 @@ void Round(Peer& peer, std::size_t pairs) {
   add("65,536 holes", Holes(peer, 65'536, pairs));
   peer.Empty();
   for (const int threads : {1, 2, 4, 8, 16}) {
-    add(std::to_string(threads) + " threads", Threads(peer, threads, pairs / 4));
+    add(std::to_string(threads) + " threads", Threads(peer, threads));
   }
   peer.Empty();
 }
