@@ -19,8 +19,21 @@ void Contexts::Enable(Recorder recorder, std::size_t capacity, When when,
   recorder_ = recorder;
   when_ = when;
   capacity_ = kept;
+  Trim();
   skipped_ = {skipped_actions.begin(), skipped_actions.end()};
   recording_.store(true, std::memory_order_relaxed);
+}
+
+std::size_t Contexts::capacity() const {
+  const std::lock_guard lock(mutex_);
+  return capacity_;
+}
+
+void Contexts::Trim() {
+  while (contexts_.size() > capacity_) {
+    contexts_.pop_front();
+    first_ = (first_ + 1) & kNumbers;
+  }
 }
 
 void Contexts::Disable() {
@@ -52,10 +65,7 @@ Contexts::Gathered Contexts::Gather(Call call) {
   context.user_metadata = UserMetadata();
   const std::lock_guard lock(mutex_);
   contexts_.push_back(std::move(context));
-  if (contexts_.size() > capacity_) {
-    contexts_.pop_front();
-    first_ = (first_ + 1) & kNumbers;
-  }
+  Trim();
   const auto last = static_cast<std::uint32_t>((first_ + contexts_.size() - 1) & kNumbers);
   gathered.stack = telemetry::ForeignStack(last);
   return gathered;

@@ -37,6 +37,8 @@ class Contexts {
   using Recorder = c10::cuda::CUDACachingAllocator::CreateContextFn;
 
   bool recording() const { return recording_.load(std::memory_order_relaxed); }
+  // How many events are kept.
+  std::size_t capacity() const;
   // Starts and stops Keel's history with it.
   void Enable(Recorder recorder, std::size_t capacity, When when,
               const std::vector<std::string>& skipped_actions);
@@ -65,6 +67,9 @@ class Contexts {
   static std::string& UserMetadata();
 
  private:
+  // To the capacity; with the lock.
+  void Trim();
+
   std::atomic<bool> recording_{false};
   std::atomic<bool> has_blocks_{false};
   mutable std::mutex mutex_;

@@ -40,6 +40,21 @@ hal::StreamHandle HandleOf(const memory::DeviceMemory& memory, void* stream) {
   return known->emplace(key, Take(memory.device()->BorrowStream(native))).first->second;
 }
 
+// kResourceExhausted is the caller's; everything else is thrown.
+Result<DeviceAddress> Allocate(std::ptrdiff_t size, int device, void* stream) {
+  const auto memory = MemoryOf(device);
+  Result<DeviceAddress> address = memory->allocator().Allocate(
+      Bytes(static_cast<std::uint64_t>(size)), HandleOf(*memory, stream));
+  if (!address.ok() && address.status().code() != StatusCode::kResourceExhausted) {
+    Throw(address.status());
+  }
+  return address;
+}
+
+void* PointerTo(DeviceAddress address) {
+  return reinterpret_cast<void*>(address.value());  // NOLINT(performance-no-int-to-ptr)
+}
+
 DeviceAddress AddressOf(void* pointer) {
   return DeviceAddress(reinterpret_cast<std::uint64_t>(pointer));
 }
@@ -49,10 +64,13 @@ DeviceAddress AddressOf(void* pointer) {
 
 void* keel_torch_alloc(std::ptrdiff_t size, int device, void* stream) {
   if (size == 0) return nullptr;
-  const auto memory = keel::torch::MemoryOf(device);
-  const keel::DeviceAddress address = keel::torch::Take(memory->allocator().Allocate(
-      keel::Bytes(static_cast<std::uint64_t>(size)), keel::torch::HandleOf(*memory, stream)));
-  return reinterpret_cast<void*>(address.value());  // NOLINT(performance-no-int-to-ptr)
+  return keel::torch::PointerTo(keel::torch::Take(keel::torch::Allocate(size, device, stream)));
+}
+
+void* keel_torch_try_alloc(std::ptrdiff_t size, int device, void* stream) {
+  if (size == 0) return nullptr;
+  const auto address = keel::torch::Allocate(size, device, stream);
+  return address.ok() ? keel::torch::PointerTo(*address) : nullptr;
 }
 
 void keel_torch_free(void* pointer, std::ptrdiff_t, int device, void*) {
@@ -69,7 +87,6 @@ void keel_torch_record_stream(void* pointer, void* stream) {
   keel::Status status = keel::InvalidArgument("no device is in use");
   for (const auto& memory : keel::torch::Take(keel::memory::ProcessMemory::Global().List())) {
     if (memory->name().driver != "cuda") continue;
-    // The stream is of the block's device, or of one that may use it.
     const auto address = keel::torch::AddressOf(pointer);
     if (!memory->allocator().Find(address).ok()) continue;
     status = memory->allocator().RecordUse(address, keel::torch::HandleOf(*memory, stream));

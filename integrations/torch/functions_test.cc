@@ -67,6 +67,11 @@ TEST_F(FunctionsTest, WhatCannotBeHadIsThrown) {
   EXPECT_THAT(MessageOf([] { keel_torch_alloc(1 << 30, 0, nullptr); }),
               StartsWith("CUDA out of memory. RESOURCE_EXHAUSTED"));
   EXPECT_THAT(MessageOf([] { keel_torch_alloc(1000, 7, nullptr); }), HasSubstr("cuda:7"));
+  EXPECT_EQ(keel_torch_try_alloc(1 << 30, 0, nullptr), nullptr);
+  EXPECT_THAT(MessageOf([] { keel_torch_try_alloc(1000, 7, nullptr); }), HasSubstr("cuda:7"));
+  void* const block = keel_torch_try_alloc(1000, 0, nullptr);
+  EXPECT_NE(block, nullptr);
+  keel_torch_free(block, 1000, 0, nullptr);
   EXPECT_THAT(MessageOf([] { keel_torch_set_fraction(2, 0); }), HasSubstr("INVALID_ARGUMENT"));
 }
 

@@ -4,6 +4,7 @@
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <pthread.h>
 
 #include <optional>
 #include <utility>
@@ -28,19 +29,33 @@ std::string Readable(std::size_t size) {
 void AddFreeMemoryCallbacks(memory::DeviceAllocator& allocator) {
   allocator.AddOutOfMemoryCallback([](Bytes) {
     for (const auto& name : c10::FreeCudaMemoryCallbacksRegistry()->Keys()) {
-      c10::FreeCudaMemoryCallbacksRegistry()->Create(name)->Execute();
+      try {
+        c10::FreeCudaMemoryCallbacksRegistry()->Create(name)->Execute();
+      } catch (const std::exception& error) {  // nothing may pass through Keel, whoever asked
+        TORCH_WARN(name, " could not free memory: ", error.what());
+      }
     }
   });
 }
 
 }  // namespace
 
+namespace {
+
+std::atomic<bool> forked{false};
+
+}  // namespace
+
 const std::shared_ptr<KeelAllocator>& TheAllocator() {
   // Never destroyed: tensors are freed until the very end of the process.
-  static const auto* const allocator =
-      new std::shared_ptr<KeelAllocator>(std::make_shared<KeelAllocator>());
+  static const auto* const allocator = [] {
+    pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+    return new std::shared_ptr<KeelAllocator>(std::make_shared<KeelAllocator>());
+  }();
   return *allocator;
 }
+
+bool IsForked() { return forked.load(std::memory_order_relaxed); }
 
 void KeelAllocator::init(int device_count) {
   TORCH_CHECK(device_count <= static_cast<int>(kMaxDevices), "Keel knows at most ", kMaxDevices,
@@ -66,6 +81,7 @@ Device& KeelAllocator::Get(c10::DeviceIndex index) {
 void* KeelAllocator::Allocate(c10::DeviceIndex index, std::size_t size, cudaStream_t stream) {
   if (size == 0) return nullptr;
   Device& device = Get(index);
+  Device::TakeFilterError();  // of a request that was not PyTorch's
   const hal::StreamHandle handle = device.HandleOf(stream);
   std::optional<telemetry::ScopedStack> scope;
   Contexts::Gathered context;
@@ -126,18 +142,18 @@ void KeelAllocator::Report(c10::DeviceIndex index, void* pointer, std::int64_t s
       static_cast<std::size_t>(stats.reserved_bytes.all.current), c10::Device(c10::kCUDA, index));
 }
 
-Status KeelAllocator::Free(void* pointer) {
+Status KeelAllocator::Free(void* pointer, int device_index) {
+  if (IsForked()) return FailedPrecondition("the memory is the parent's");
   const DeviceAddress address(reinterpret_cast<std::uint64_t>(pointer));
   const std::optional<telemetry::ScopedStack> scope = NameEvents();
   contexts_.ForgetBlock(pointer);
   if (const auto* const trace = c10::impl::GPUTrace::get_trace(); C10_UNLIKELY(trace != nullptr)) {
     (*trace)->trace_gpu_memory_deallocation(c10::kCUDA, address.value());
   }
-  // A pointer does not say its device. What a thread frees is mostly of the one as before.
-  thread_local c10::DeviceIndex likely = 0;
   Status status = InvalidArgument("no device is in use");
   for (int i = 0; i < device_count_; ++i) {
-    const auto index = static_cast<c10::DeviceIndex>((likely + i) % device_count_);
+    if (device_index >= 0 && i != device_index) continue;
+    const auto index = static_cast<c10::DeviceIndex>(i);
     Device* const device = Find(index);
     if (device == nullptr) continue;
     std::int64_t size = 0;
@@ -147,16 +163,15 @@ Status KeelAllocator::Free(void* pointer) {
     }
     status = device->allocator().Free(address);
     if (status.code() == StatusCode::kInvalidArgument) continue;
-    likely = index;
     if (size != 0) Report(index, pointer, -size);
     return status;
   }
   return status;
 }
 
-void KeelAllocator::Delete(void* pointer) {
+void KeelAllocator::DeleteOn(int device, void* pointer) {
   if (pointer == nullptr) return;
-  const Status status = TheAllocator()->Free(pointer);
+  const Status status = TheAllocator()->Free(pointer, device);
   // In a forked child there is nothing to give back; the parent has it.
   if (status.ok() || status.code() == StatusCode::kFailedPrecondition) return;
   TORCH_WARN("memory of a tensor could not be freed: ", status.ToString());
@@ -166,10 +181,19 @@ c10::DataPtr KeelAllocator::allocate(std::size_t size) {
   c10::DeviceIndex device = 0;
   C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
   void* const pointer = Allocate(device, size, c10::cuda::getCurrentCUDAStream(device));
-  return {pointer, pointer, &Delete, c10::Device(c10::kCUDA, device)};
+  return {pointer, pointer, DeleterOf(device), c10::Device(c10::kCUDA, device)};
 }
 
 c10::DeleterFnPtr KeelAllocator::raw_deleter() const { return &Delete; }
+
+c10::DeleterFnPtr KeelAllocator::DeleterOf(c10::DeviceIndex device) const {
+  static constexpr auto kDeleters = []<std::size_t... kIndices>(std::index_sequence<kIndices...>) {
+    return std::array<c10::DeleterFnPtr, sizeof...(kIndices)>{
+        +[](void* pointer) { DeleteOn(static_cast<int>(kIndices), pointer); }...};
+  }(std::make_index_sequence<kMaxDevices>());
+  return device_count_ > 1 && device >= 0 ? kDeleters.at(static_cast<std::size_t>(device))
+                                          : &Delete;
+}
 
 void KeelAllocator::copy_data(void* destination, const void* source, std::size_t size) const {
   C10_CUDA_CHECK(cudaMemcpy(destination, source, size, cudaMemcpyDeviceToDevice));
@@ -188,13 +212,20 @@ void* KeelAllocator::raw_alloc_with_stream(std::size_t size, cudaStream_t stream
 }
 
 void KeelAllocator::raw_delete(void* pointer) {
-  if (pointer != nullptr) Check(Free(pointer));
+  if (pointer != nullptr) Check(Free(pointer, -1));
 }
 
 void KeelAllocator::recordStream(const c10::DataPtr& pointer, c10::cuda::CUDAStream stream) {
   // As PyTorch's own: of memory that came from elsewhere there is nothing to record.
-  if (pointer.get() == nullptr || pointer.get_deleter() != &Delete) return;
-  Device& device = Get(pointer.device().index());
+  const c10::DeviceIndex index = pointer.device().index();
+  if (pointer.get() == nullptr || pointer.get_deleter() != DeleterOf(index)) return;
+  // The default stream of every device is the same number: taken for the block's own it would be no
+  // use at all.
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      stream.device_index() == index, "Keel cannot keep a block of device ",
+      static_cast<int>(index), " for a stream of device ", static_cast<int>(stream.device_index()),
+      ": let the block's own stream wait for that one before the tensor goes");
+  Device& device = Get(index);
   const DeviceAddress address(reinterpret_cast<std::uint64_t>(pointer.get()));
   Check(device.allocator().RecordUse(address, device.HandleOf(stream.stream())));
 }
@@ -233,6 +264,7 @@ void KeelAllocator::enable(bool wanted) {
 }
 
 void KeelAllocator::emptyCache(c10::MempoolId_t pool) {
+  if (IsForked()) return;
   const std::optional<telemetry::ScopedStack> scope = NameEvents();
   for (int i = 0; i < device_count_; ++i) {
     Device* const device = Find(static_cast<c10::DeviceIndex>(i));
@@ -273,7 +305,12 @@ void KeelAllocator::endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t 
 }
 
 void KeelAllocator::releasePool(c10::DeviceIndex device, c10::MempoolId_t pool) {
-  Get(device).Leave(pool);
+  if (IsForked()) return;
+  try {
+    Get(device).Leave(pool);
+  } catch (const std::exception& error) {  // called from destructors
+    TORCH_WARN("a pool was not released: ", error.what());
+  }
 }
 
 int KeelAllocator::getPoolUseCount(c10::DeviceIndex device, c10::MempoolId_t pool) {

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -164,9 +165,13 @@ class KeelAllocator final : public caching::CUDAAllocator {
   // The events of a call that is no allocation get the program's place, while that is recorded.
   std::optional<telemetry::ScopedStack> NameEvents();
   void Report(c10::DeviceIndex index, void* pointer, std::int64_t size);
-  // Gives back to whichever device the block is of.
-  Status Free(void* pointer);
-  static void Delete(void* pointer);
+  // Gives back to that device; -1: to whichever the block is of.
+  Status Free(void* pointer, int device);
+  static void DeleteOn(int device, void* pointer);
+  // What tensors are freed by: one for all where there is one device, and else one for each,
+  // because a pointer does not say its device.
+  static void Delete(void* pointer) { DeleteOn(-1, pointer); }
+  c10::DeleterFnPtr DeleterOf(c10::DeviceIndex device) const;
   void AddSegments(c10::DeviceIndex index, c10::MempoolId_t pool, caching::SnapshotInfo& info);
   void AddTraces(caching::SnapshotInfo& info);
   // As PyTorch has it: an event that the next snapshot shows.
@@ -177,12 +182,16 @@ class KeelAllocator final : public caching::CUDAAllocator {
   std::mutex mutex_;       // opening, observers, annotations
   std::array<std::atomic<Device*>, kMaxDevices> devices_{};
   std::vector<caching::OutOfMemoryObserver> observers_;
-  std::vector<Annotation> annotations_;
+  std::deque<Annotation> annotations_;  // as many as the history has events at most
   Contexts contexts_;
 };
 
 // The one of the process, which lives as long as that.
 const std::shared_ptr<KeelAllocator>& TheAllocator();
+
+// In a child that was forked after TheAllocator: nothing here is the child's, and a lock may be one
+// that nobody will release.
+bool IsForked();
 
 // Throws what PyTorch throws.
 void Check(const Status& status);

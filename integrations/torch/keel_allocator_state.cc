@@ -242,7 +242,7 @@ caching::SnapshotInfo KeelAllocator::snapshot(c10::MempoolId_t pool, bool traces
   RecordSnapshot();
   {
     const std::lock_guard lock(mutex_);
-    info.external_annotations = annotations_;
+    info.external_annotations = {annotations_.begin(), annotations_.end()};
   }
   auto& settings = info.config_metadata;
   settings = {};
@@ -287,6 +287,7 @@ void KeelAllocator::recordAnnotation(
   for (const auto& [key, value] : metadata) annotation.recordUserMetadata(key, value);
   const std::lock_guard lock(mutex_);
   annotations_.push_back(std::move(annotation));
+  while (annotations_.size() > contexts_.capacity()) annotations_.pop_front();
 }
 
 void KeelAllocator::pushCompileContext(std::string& context) {

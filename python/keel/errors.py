@@ -150,6 +150,8 @@ def _exception_of(
         return ForkedProcessError(message, code, vendor_code, vendor_name)
     if code == "RESOURCE_EXHAUSTED":
         error = OutOfMemoryError(message, code, vendor_code, vendor_name, report)
-        _tell(error)
+        # A full disk or too many files are the system's (ENOSPC, EMFILE), not memory's.
+        if not vendor_name.startswith("E"):
+            _tell(error)
         return error
     return _KINDS.get(code, Error)(message, code, vendor_code, vendor_name)

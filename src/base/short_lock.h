@@ -1,6 +1,7 @@
-// ShortLock: for a few hundred instructions on a hot path, never for a call that may wait. Taking
-// it is one atomic exchange and giving it back a plain store, where a Mutex has a second exchange
-// that waits until everything written under the lock has reached the cache.
+// ShortLock: for a few hundred instructions on a hot path, and rarely, where nothing is in a hurry
+// (statistics, snapshots), for a walk; never for a call of a driver. Taking it is one atomic
+// exchange and giving it back a plain store, where a Mutex has a second exchange that waits until
+// everything written under the lock has reached the cache.
 //
 // The price: whoever finds it taken looks again and again, soon giving way to other threads and
 // then sleeping in between, so that a holder that lost its processor gets it back. Not fair, not

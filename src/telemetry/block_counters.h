@@ -30,8 +30,8 @@
 //
 // Large blocks are few, and one of them can be more than all small ones. So a shard folds before it
 // counts one if another shard counted the last: threads that take turns with large blocks, as a
-// program and its backward pass do, have exact peaks of those. Nobody waits for it: a fold that
-// another thread is in the middle of will do.
+// program and its backward pass do, have exact peaks of those. Nobody waits for it: where the lock
+// is taken, the fold is left out.
 //
 // What is active is what is allocated and what is pending, and that changes seldom. So between two
 // such changes the highest of the one tells the highest of the other, and only a change looks at

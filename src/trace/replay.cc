@@ -103,7 +103,8 @@ Result<ReplayResult> Replay(const Snapshot& snapshot, int recorded_device,
     }
   }
   if (sample_every != 0) take_sample(events.size());
-  const auto took = std::chrono::steady_clock::now() - began;
+  const auto took =
+      std::chrono::steady_clock::now() - began - std::chrono::nanoseconds(model->slept_ns());
   result.recorded_us = events.back().time_us - events.front().time_us;
   result.ns_per_operation = result.operations == 0
                                 ? 0

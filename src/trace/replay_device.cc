@@ -77,7 +77,10 @@ auto ReplayDevice::Charge(Call call, Bytes size, Function function) {
 
 void ReplayDevice::SetTime(std::int64_t time_us) {
   time_ns_ = time_us * 1000;
-  if (real_work_) std::this_thread::sleep_until(began_ + std::chrono::microseconds(time_us));
+  if (!real_work_) return;
+  const auto before = Clock::now();
+  std::this_thread::sleep_until(began_ + std::chrono::microseconds(time_us));
+  slept_ns_ += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - before).count();
 }
 
 std::int64_t ReplayDevice::now_ns() const {

@@ -35,6 +35,8 @@ class ReplayDevice : public hal::ForwardingDevice {
   std::int64_t now_ns() const;
 
   std::int64_t driver_ns() const { return driver_ns_; }
+  // Waiting for the recording's time to come.
+  std::int64_t slept_ns() const { return slept_ns_; }
   const std::map<std::string, std::uint64_t>& calls() const { return calls_; }
 
   Result<DeviceAddress> AllocatePlain(Bytes size) override;
@@ -65,6 +67,7 @@ class ReplayDevice : public hal::ForwardingDevice {
   std::int64_t time_ns_ = 0;
   std::int64_t driver_ns_ = 0;
   std::int64_t waited_ns_ = 0;
+  std::int64_t slept_ns_ = 0;
   std::map<std::string, std::uint64_t> calls_;
   std::map<hal::MemoryHandle, Bytes> memory_;
   std::map<DeviceAddress, Bytes> plain_;

@@ -139,7 +139,10 @@ class Session:
     def _save(self, again: bool) -> None:
         if self._forked() or not self._mine(self.options.oom_snapshot):
             return
-        with self._lock:
+        # Somebody who writes one already, perhaps this thread, will do.
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
             count = sum(one.ooms for one in _summary.usage())
             if not count or count == self._saved or (self._saved and not again):
                 return
@@ -147,6 +150,8 @@ class Session:
             path = self._write_snapshot(self.options.oom_snapshot)
             if path:
                 _print(f"keel run: out of memory; 'keel report {path}' shows what was held\n")
+        finally:
+            self._lock.release()
 
     def _watch_torch(self) -> None:
         """Errors of its allocator are made in C++, and it tells observers before."""

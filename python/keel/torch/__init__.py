@@ -108,7 +108,8 @@ def mem_pool(**options: Any) -> MemPool:
             "after keel.torch.install() all memory is Keel's: make a torch.cuda.MemPool() without"
             " an allocator"
         )
-    pool: MemPool = torch.cuda.MemPool(_functions(torch).allocator(), **options)
+    provider = _functions(torch, "keel_torch_try_alloc")
+    pool: MemPool = torch.cuda.MemPool(provider.allocator(), **options)
     return pool
 
 
@@ -125,7 +126,14 @@ def _torch() -> Any:
 
 
 def _install_full() -> Route:
-    library = ctypes.CDLL(str(_build.library()))
+    path = _build.library()
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise _build.BuildError(
+            f"the allocator for PyTorch cannot be loaded: {error}; remove {path.parent} to build it"
+            " again"
+        ) from error
     _loaded.append(library)
     library.keel_torch_install.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
     library.keel_torch_install.restype = ctypes.c_int
@@ -135,13 +143,13 @@ def _install_full() -> Route:
     return "full"
 
 
-def _functions(torch: Any) -> Any:
+def _functions(torch: Any, allocate: str) -> Any:
     path = str(resources.files(__package__) / "libkeel_torch.so")
-    return torch.cuda.memory.CUDAPluggableAllocator(path, "keel_torch_alloc", "keel_torch_free")
+    return torch.cuda.memory.CUDAPluggableAllocator(path, allocate, "keel_torch_free")
 
 
 def _install_functions(torch: Any) -> Route:
-    allocator = _functions(torch)
+    allocator = _functions(torch, "keel_torch_alloc")
     library = ctypes.CDLL(str(resources.files(__package__) / "libkeel_torch.so"))
     _loaded.append(library)
 

@@ -18,7 +18,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -37,7 +36,10 @@ def library() -> Path:
     torch = _torch_folder()
     compiler = _compiler()
     cuda = _cuda_headers(torch.parent)
-    folder = _cache() / f"torch-{metadata.version('torch')}-{_key(torch, compiler, cuda)}"
+    try:
+        folder = _cache() / f"torch-{_torch_version()}-{_key(torch, compiler, cuda)}"
+    except (OSError, RuntimeError) as error:  # the package's own files; no home
+        raise BuildError(f"the allocator for PyTorch cannot be built: {error}") from error
     target = folder / _NAME
     if target.exists():
         return target
@@ -52,6 +54,12 @@ def library() -> Path:
             " set KEEL_CACHE to a folder that can be written"
         ) from error
     return target
+
+
+def _torch_version() -> str:
+    import torch
+
+    return str(torch.__version__)
 
 
 def _torch_folder() -> Path:
@@ -127,7 +135,7 @@ def _alone(folder: Path) -> Iterator[None]:
 def _make(target: Path, torch: Path, compiler: list[str], cuda: Path) -> None:
     start = time.monotonic()
     print(
-        f"keel: building the allocator for PyTorch {metadata.version('torch')} (once) ...",
+        f"keel: building the allocator for PyTorch {_torch_version()} (once) ...",
         end="",
         file=sys.stderr,
         flush=True,
