@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,30 @@ def test_out_of_memory_leaves_a_snapshot(folder: Folder, command_line: Path) -> 
     report = folder.start(command_line, "report", snapshot, "-o", "page.html", "--json")
     assert report.returncode == 0, report.stderr
     assert json.loads(report.stdout)["peak_groups"][0]["name"] == "weights"
+
+
+def test_out_of_memory_without_a_file_to_be_had(folder: Folder) -> None:
+    """The system's want of files is not the device's of memory, and not told as such."""
+    program = """
+        import os, resource, keel
+        def run_out():
+            keel.empty(1 << 42, "uint8")
+        told = []
+        keel.memory.on_out_of_memory(lambda error: told.append(str(error)))
+        try:
+            run_out()
+        except keel.OutOfMemoryError:
+            print(len(told), flush=True)  # and there is a snapshot
+        used = len(os.listdir("/proc/self/fd"))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used - 1, used - 1))
+        run_out()
+    """
+    result = folder.keel("-c", textwrap.dedent(program))
+    assert result.returncode == 1, result.stderr
+    assert result.stdout == "1\n"
+    assert len(folder.snapshots()) == 1
+    assert "keel run: no snapshot: " in result.stderr
+    assert "OutOfMemoryError: out of memory: 4 TiB asked for" in result.stderr
 
 
 def test_an_error_that_is_caught_holds_nothing(folder: Folder) -> None:
