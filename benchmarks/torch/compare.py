@@ -404,6 +404,16 @@ def text_of(stored):
     return f'{head[:-2]},\n "runs": [\n{runs}\n ]\n}}\n'
 
 
+def store(text, out):
+    """Into that file; None: nowhere, and why."""
+    if out is None:
+        say("\nnot stored, because it is not everything; --out FILE stores it")
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8")
+    say(f"\nstored in {os.path.relpath(out)}")
+
+
 def is_whole(options):
     """Whether it may take the place of what was stored before."""
     return (options.programs == list(PROGRAMS) and options.device == "cuda"
@@ -448,12 +458,7 @@ def main(argv):
         print(text_of(stored), end="")
     else:
         print_comparison(stored)
-    if storing:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text_of(stored), encoding="utf-8")
-        say(f"\nstored in {os.path.relpath(out)}")
-    else:
-        say("\nnot stored, because it is not everything; --out FILE stores it")
+    store(text_of(stored), out if storing else None)
     return 1 if any("failed" in run for run in runs) else 0
 
 

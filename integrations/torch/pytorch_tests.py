@@ -628,12 +628,7 @@ def main(argv: list[str]) -> int:
         print(text_of(stored), end="")
     else:
         print_comparison(stored)
-    if storing:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text_of(stored), encoding="utf-8")
-        compare.say(f"\nstored in {os.path.relpath(out)}")
-    else:
-        compare.say("\nnot stored, because it is not everything; --out FILE stores it")
+    compare.store(text_of(stored), out if storing else None)
     return 1 if any(one.problem for one in runs.values()) else 0
 
 
