@@ -22,7 +22,12 @@ inline constexpr std::string_view kCompare = "keel_compare";
 // (inout u64* flag, u64 value, u64 limit_us): waits until *flag == value or the time is up; used
 // to keep a stream busy for a bounded time. The flag may be pinned host memory.
 inline constexpr std::string_view kSpin = "keel_spin";
-// (in u64* table, u64 n): n rows of (destination, source, bytes); copies each row
+// (in u64* pieces, in u64* rows, u64 n): n pieces of (row, offset, bytes), each of a row of
+// (destination, source): copies each piece of each row whose destination is not 0. A block of the
+// grid copies a piece at a time. The rows may be pinned host memory.
 inline constexpr std::string_view kCopyTable = "keel_copy_table";
+// (inout u64* count, out u64* seen): *count += 1, and *seen = *count after everything before it is
+// visible. `seen` may be pinned host memory, which the host then reads without a call.
+inline constexpr std::string_view kMark = "keel_mark";
 
 }  // namespace keel::hal::kernels

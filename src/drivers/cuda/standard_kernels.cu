@@ -17,6 +17,10 @@ struct Machine {
   static __attribute__((device)) U64 Load(const U64* from) {
     return *reinterpret_cast<const volatile U64*>(from);
   }
+  static __attribute__((device)) void Publish(U64* to, U64 value) {
+    __nvvm_membar_sys();
+    *reinterpret_cast<volatile U64*>(to) = value;
+  }
   static __attribute__((device)) U64 NowMicros() {
     U64 nanoseconds;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds));
@@ -29,11 +33,16 @@ struct Machine {
   }
 };
 
+__attribute__((device)) keel::kernels::Worker Group() {
+  return {U64(__nvvm_read_ptx_sreg_ctaid_x()), U64(__nvvm_read_ptx_sreg_nctaid_x())};
+}
+__attribute__((device)) keel::kernels::Worker Here() {
+  return {U64(__nvvm_read_ptx_sreg_tid_x()), U64(__nvvm_read_ptx_sreg_ntid_x())};
+}
 __attribute__((device)) keel::kernels::Worker This() {
-  const U64 block = __nvvm_read_ptx_sreg_ctaid_x();
-  const U64 threads = __nvvm_read_ptx_sreg_ntid_x();
-  return {block * threads + __nvvm_read_ptx_sreg_tid_x(),
-          threads * __nvvm_read_ptx_sreg_nctaid_x()};
+  const keel::kernels::Worker group = Group();
+  const keel::kernels::Worker here = Here();
+  return {group.index * here.count + here.index, here.count * group.count};
 }
 
 }  // namespace

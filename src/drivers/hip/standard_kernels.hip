@@ -19,6 +19,9 @@ struct Machine {
   static __attribute__((device)) U64 Load(const U64* from) {
     return __hip_atomic_load(from, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
   }
+  static __attribute__((device)) void Publish(U64* to, U64 value) {
+    __hip_atomic_store(to, value, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM);
+  }
   // A counter of 100 MHz, whatever the clock of the device does.
   static __attribute__((device)) U64 NowMicros() { return __builtin_readsteadycounter() / 100; }
   static __attribute__((device)) void Pause() { __builtin_amdgcn_s_sleep(8); }
@@ -28,10 +31,17 @@ struct Machine {
   }
 };
 
-__attribute__((device)) keel::kernels::Worker This() {
-  const U64 block = __builtin_amdgcn_workgroup_id_x();
+__attribute__((device)) keel::kernels::Worker Group() {
   const U64 threads = __builtin_amdgcn_workgroup_size_x();
-  return {block * threads + __builtin_amdgcn_workitem_id_x(), __builtin_amdgcn_grid_size_x()};
+  return {__builtin_amdgcn_workgroup_id_x(), __builtin_amdgcn_grid_size_x() / threads};
+}
+__attribute__((device)) keel::kernels::Worker Here() {
+  return {__builtin_amdgcn_workitem_id_x(), __builtin_amdgcn_workgroup_size_x()};
+}
+__attribute__((device)) keel::kernels::Worker This() {
+  const keel::kernels::Worker group = Group();
+  const keel::kernels::Worker here = Here();
+  return {group.index * here.count + here.index, here.count * group.count};
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 // `Machine`:
 //   static void Add(std::uint64_t* to, std::uint64_t value)      atomically
 //   static std::uint64_t Load(const std::uint64_t* from)         sees what others wrote
+//   static void Publish(std::uint64_t* to, std::uint64_t value)  for the host to see, after all that
+//                                                                was done before
 //   static std::uint64_t NowMicros()
 //   static void Pause()
 //   Bytes* / const Bytes* at an address: machine.Write(address, size), machine.Read(address, size),
@@ -70,23 +72,58 @@ KEEL_KERNEL_FUNCTION void Spin(const U64* flag, U64 value, U64 limit_us) {
   while (Machine::Load(flag) != value && Machine::NowMicros() - start < limit_us) Machine::Pause();
 }
 
-// Rows of (destination, source, bytes). Words where everything is aligned to them, bytes otherwise.
+// A part of a row: `offset` bytes from where the row begins.
+struct Piece {
+  U64 row;
+  U64 offset;
+  U64 size;
+};
+struct Row {
+  U64 destination;  // 0: left out
+  U64 source;
+};
+struct alignas(16) Quad {
+  U64 low;
+  U64 high;
+};
+
+template <class T>
+KEEL_KERNEL_FUNCTION void CopyAs(Worker worker, U8* to, const U8* from, U64 size) {
+  T* to_words = reinterpret_cast<T*>(to);
+  const T* from_words = reinterpret_cast<const T*>(from);
+  for (U64 i = worker.index; i < size / sizeof(T); i += worker.count) to_words[i] = from_words[i];
+}
+
+// Each piece is one group's: it looks up one row, far away in the host's memory, and copies with
+// all its workers. As wide as the alignment of everything allows.
 template <class Machine>
-KEEL_KERNEL_FUNCTION void CopyTable(Worker worker, Machine& machine, const U64* table, U64 rows) {
-  for (U64 row = 0; row < rows; ++row) {
-    const U64 size = table[3 * row + 2];
-    if (size == 0) continue;
-    U8* to = machine.Write(table[3 * row], size);
-    const U8* from = machine.Read(table[3 * row + 1], size);
+KEEL_KERNEL_FUNCTION void CopyTable(Worker group, Worker worker, Machine& machine,
+                                    const Piece* pieces, const Row* rows, U64 count) {
+  for (U64 i = group.index; i < count; i += group.count) {
+    const Piece piece = pieces[i];
+    const Row row = rows[piece.row];
+    if (row.destination == 0) continue;
+    const U64 destination = row.destination + piece.offset;
+    const U64 source = row.source + piece.offset;
+    U8* to = machine.Write(destination, piece.size);
+    const U8* from = machine.Read(source, piece.size);
     if (to == nullptr || from == nullptr) return;
-    if ((table[3 * row] | table[3 * row + 1] | size) % 8 == 0) {
-      U64* to_words = reinterpret_cast<U64*>(to);
-      const U64* from_words = reinterpret_cast<const U64*>(from);
-      for (U64 i = worker.index; i < size / 8; i += worker.count) to_words[i] = from_words[i];
+    const U64 alignment = destination | source | piece.size;
+    if (alignment % 16 == 0) {
+      CopyAs<Quad>(worker, to, from, piece.size);
+    } else if (alignment % 4 == 0) {
+      CopyAs<U32>(worker, to, from, piece.size);
     } else {
-      for (U64 i = worker.index; i < size; i += worker.count) to[i] = from[i];
+      CopyAs<U8>(worker, to, from, piece.size);
     }
   }
+}
+
+// By one worker. The count is kept near, so that nothing far away is read.
+template <class Machine>
+KEEL_KERNEL_FUNCTION void Mark(U64* count, U64* seen) {
+  *count += 1;
+  Machine::Publish(seen, *count);
 }
 
 }  // namespace keel::kernels

@@ -1,5 +1,6 @@
 // The standard kernels as a device's compiler sees them: entry points over standard_kernels_body.h.
-// The including file defines Machine and This(), which says which worker the calling thread is.
+// The including file defines Machine and what says which worker the calling thread is: This() of
+// all, Here() of its group, and Group(), which of the groups that is.
 #pragma once
 
 #define KEEL_GLOBAL extern "C" __attribute__((global))
@@ -32,7 +33,12 @@ KEEL_GLOBAL void keel_spin(U64* flag, U64 value, U64 limit_us) {
   keel::kernels::Spin<Machine>(flag, value, limit_us);
 }
 
-KEEL_GLOBAL void keel_copy_table(const U64* table, U64 rows) {
+KEEL_GLOBAL void keel_copy_table(const keel::kernels::Piece* pieces, const keel::kernels::Row* rows,
+                                 U64 n) {
   Machine machine;
-  keel::kernels::CopyTable(This(), machine, table, rows);
+  keel::kernels::CopyTable(Group(), Here(), machine, pieces, rows, n);
+}
+
+KEEL_GLOBAL void keel_mark(U64* count, U64* seen) {
+  if (This().index == 0) keel::kernels::Mark<Machine>(count, seen);
 }

@@ -240,11 +240,11 @@ TEST(SimFaultTest, AnAddressFoundInATableIsCheckedLikeAnyOther) {
   const auto table = *hal::HostMemory::Create(device, 4_KiB);
   const auto memory = *hal::MappedMemory::Create(device, 2_MiB);
   const auto hole = *hal::AddressRange::Create(device, 2_MiB);
-  auto* row = static_cast<std::uint64_t*>(table.data());
-  row[0] = memory.address().value();
-  row[1] = hole.address().value();
-  row[2] = 64;
+  // A piece, (row, offset, bytes), and its row, (destination, source).
+  const std::uint64_t words[] = {0, 0, 64, memory.address().value(), hole.address().value()};
+  std::memcpy(table.data(), words, sizeof(words));
   const KernelArg args[] = {KernelArg::In(*table.address(), 24_B),
+                            KernelArg::In(*table.address() + 24_B, 16_B),
                             KernelArg::Value(std::uint64_t{1})};
   ASSERT_TRUE(device->LaunchKernel(stream.get(), {copy_table, {}, args}).ok());
   const Status status = stream.Synchronize();

@@ -27,6 +27,9 @@ class Machine {
   explicit Machine(KernelContext& context) : context_(context) {}
 
   static void Add(kernels::U64* to, kernels::U64 value) { std::atomic_ref(*to).fetch_add(value); }
+  static void Publish(kernels::U64* to, kernels::U64 value) {
+    std::atomic_ref(*to).store(value, std::memory_order_release);
+  }
   static kernels::U64 Load(const kernels::U64* from) {
     return std::atomic_ref(*const_cast<kernels::U64*>(from)).load(std::memory_order_acquire);
   }
@@ -106,8 +109,18 @@ void Spin(KernelContext& context) {
 
 void CopyTable(KernelContext& context) {
   Machine machine(context);
-  kernels::CopyTable(kAlone, machine, Data<const kernels::U64>(context, 0),
-                     Count(context, 1, {context.Buffer<kernels::U64>(0).size() / 3}));
+  const std::span<const kernels::Row> rows = context.Buffer<const kernels::Row>(1);
+  const std::span<const kernels::Piece> pieces = context.Buffer<const kernels::Piece>(0);
+  const std::uint64_t count = Count(context, 2, {pieces.size()});
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (pieces[i].row >= rows.size()) return;
+  }
+  kernels::CopyTable(kAlone, kAlone, machine, pieces.data(), rows.data(), count);
+}
+
+void Mark(KernelContext& context) {
+  if (context.Buffer<kernels::U64>(0).empty() || context.Buffer<kernels::U64>(1).empty()) return;
+  kernels::Mark<Machine>(Data<kernels::U64>(context, 0), Data<kernels::U64>(context, 1));
 }
 
 constexpr P kFillParameters[] = {P::Out(), P::Value<std::uint32_t>(), P::Value<std::uint64_t>()};
@@ -116,7 +129,8 @@ constexpr P kAxpyParameters[] = {P::In(), P::InOut(), P::Value<float>(), P::Valu
 constexpr P kReduceParameters[] = {P::In(), P::InOut(), P::Value<std::uint64_t>()};
 constexpr P kCompareParameters[] = {P::In(), P::In(), P::InOut(), P::Value<std::uint64_t>()};
 constexpr P kSpinParameters[] = {P::InOut(), P::Value<std::uint64_t>(), P::Value<std::uint64_t>()};
-constexpr P kCopyTableParameters[] = {P::In(), P::Value<std::uint64_t>()};
+constexpr P kCopyTableParameters[] = {P::In(), P::In(), P::Value<std::uint64_t>()};
+constexpr P kMarkParameters[] = {P::InOut(), P::Out()};
 
 constexpr KernelDefinition kDefinitions[] = {
     {hal::kernels::kFill, Fill, kFillParameters},
@@ -126,6 +140,7 @@ constexpr KernelDefinition kDefinitions[] = {
     {hal::kernels::kCompare, Compare, kCompareParameters},
     {hal::kernels::kSpin, Spin, kSpinParameters},
     {hal::kernels::kCopyTable, CopyTable, kCopyTableParameters},
+    {hal::kernels::kMark, Mark, kMarkParameters},
 };
 
 }  // namespace

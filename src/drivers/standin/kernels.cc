@@ -2,7 +2,6 @@
 // plain values, as they are to a real device.
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -28,6 +27,9 @@ class Machine {
   explicit Machine(sim::KernelContext& context) : context_(context) {}
 
   static void Add(U64* to, U64 value) { std::atomic_ref(*to).fetch_add(value); }
+  static void Publish(U64* to, U64 value) {
+    std::atomic_ref(*to).store(value, std::memory_order_release);
+  }
   static U64 Load(const U64* from) {
     return std::atomic_ref(*const_cast<U64*>(from)).load(std::memory_order_acquire);
   }
@@ -114,10 +116,21 @@ void Spin(sim::KernelContext& context) {
 
 void CopyTable(sim::KernelContext& context) {
   Machine machine(context);
-  const auto rows = context.Value<U64>(1);
-  if (rows == 0) return;
-  const auto* const table = machine.Argument<std::array<U64, 3>>(0, rows, hal::Access::kRead);
-  if (table != nullptr) kernels::CopyTable(kAlone, machine, table->data(), rows);
+  const auto count = context.Value<U64>(2);
+  if (count == 0) return;
+  const auto* const pieces = machine.Argument<kernels::Piece>(0, count, hal::Access::kRead);
+  if (pieces == nullptr) return;
+  U64 rows = 0;
+  for (U64 i = 0; i < count; ++i) rows = std::max(rows, pieces[i].row + 1);
+  const auto* const table = machine.Argument<kernels::Row>(1, rows, hal::Access::kRead);
+  if (table != nullptr) kernels::CopyTable(kAlone, kAlone, machine, pieces, table, count);
+}
+
+void Mark(sim::KernelContext& context) {
+  Machine machine(context);
+  U64* const count = machine.Argument<U64>(0, 1, hal::Access::kReadWrite);
+  U64* const seen = machine.Argument<U64>(1, 1, hal::Access::kWrite);
+  if (count != nullptr && seen != nullptr) kernels::Mark<Machine>(count, seen);
 }
 
 constexpr P kWord = P::Value<U64>();
@@ -127,7 +140,7 @@ constexpr P kAddParameters[] = {kWord, kWord, kWord, kWord};
 constexpr P kAxpyParameters[] = {kWord, kWord, kHalf, kWord};
 constexpr P kThreeWords[] = {kWord, kWord, kWord};
 constexpr P kCompareParameters[] = {kWord, kWord, kWord, kWord};
-constexpr P kCopyTableParameters[] = {kWord, kWord};
+constexpr P kMarkParameters[] = {kWord, kWord};
 
 constexpr sim::KernelDefinition kDefinitions[] = {
     {hal::kernels::kFill, Fill, kFillParameters},
@@ -136,7 +149,8 @@ constexpr sim::KernelDefinition kDefinitions[] = {
     {hal::kernels::kReduce, Reduce, kThreeWords},
     {hal::kernels::kCompare, Compare, kCompareParameters},
     {hal::kernels::kSpin, Spin, kThreeWords},
-    {hal::kernels::kCopyTable, CopyTable, kCopyTableParameters},
+    {hal::kernels::kCopyTable, CopyTable, kThreeWords},
+    {hal::kernels::kMark, Mark, kMarkParameters},
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array kStandard = {kernels::kFill,     kernels::kAdd,     kernels::kAxpy,
                                   kernels::kReduce,   kernels::kCompare, kernels::kSpin,
-                                  kernels::kCopyTable};
+                                  kernels::kCopyTable, kernels::kMark};
 
 KernelArg Count(std::uint64_t n) { return KernelArg::Value(n); }
 
@@ -230,24 +230,28 @@ KEEL_CONFORMANCE_CASE(Kernels, ReduceAndCompareAddToTheirResult,
   EXPECT_EQ(got[1], 7u + 25u);
 }
 
-KEEL_CONFORMANCE_CASE(Kernels, CopyTableCopiesEveryRow, .needs = {&Capabilities::kernels}) {
+KEEL_CONFORMANCE_CASE(Kernels, CopyTableCopiesEveryPiece, .needs = {&Capabilities::kernels}) {
   Device& device = context.device();
   ASSERT_VALUE(const KernelHandle copy, context.Kernel(kernels::kCopyTable));
   ASSERT_VALUE(const Stream stream, context.NewStream());
   ASSERT_VALUE(const PlainMemory from, context.NewPlain(64_KiB));
   ASSERT_VALUE(const PlainMemory to, context.NewPlain(64_KiB));
-  ASSERT_VALUE(const PlainMemory table, context.NewPlain(96_B));
+  ASSERT_VALUE(const PlainMemory pieces, context.NewPlain(120_B));
+  ASSERT_VALUE(const PlainMemory rows, context.NewPlain(64_B));
   const std::vector<std::byte> bytes = Pattern(65536, 4);
   ASSERT_OK(context.WriteBytes(from.address(), bytes));
   ASSERT_OK(context.WriteBytes(to.address(), std::vector<std::byte>(65536)));
   const auto at = [](const PlainMemory& memory, std::uint64_t offset) {
     return memory.address().value() + offset;
   };
-  // Odd sizes and places, an empty row, and one of a single byte.
+  // Odd sizes and places, a single byte, a row that is left out, and one in two pieces.
   ASSERT_OK(context.Write<std::uint64_t>(
-      table.address(), {at(to, 0), at(from, 1000), 3333, at(to, 5001), at(from, 7), 1, at(to, 9000),
-                        at(from, 0), 0, at(to, 20000), at(from, 20000), 40000}));
-  const std::array args = {KernelArg::In(table.address(), 96_B), Count(4)};
+      rows.address(),
+      {at(to, 0), at(from, 1000), at(to, 5001), at(from, 7), 0, 0, at(to, 20000), at(from, 20000)}));
+  ASSERT_OK(context.Write<std::uint64_t>(
+      pieces.address(), {0, 0, 3333, 1, 0, 1, 2, 0, 100, 3, 0, 16384, 3, 16384, 23616}));
+  const std::array args = {KernelArg::In(pieces.address(), 120_B),
+                           KernelArg::In(rows.address(), 64_B), Count(5)};
   ASSERT_OK(device.LaunchKernel(
       stream.get(),
       {.kernel = copy, .dims = {.grid = {4, 1, 1}, .block = {32, 1, 1}}, .args = args}));
@@ -257,6 +261,23 @@ KEEL_CONFORMANCE_CASE(Kernels, CopyTableCopiesEveryRow, .needs = {&Capabilities:
   want[5001] = bytes[7];
   std::memcpy(want.data() + 20000, bytes.data() + 20000, 40000);
   EXPECT_TRUE(context.HoldsBytes(to.address(), want));
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, MarksAreCountedWhereTheHostSeesThem,
+                      .needs = {&Capabilities::kernels}) {
+  ASSERT_VALUE(const KernelHandle mark, context.Kernel(kernels::kMark));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PinnedWords seen, context.NewWords(1));
+  ASSERT_VALUE(const PlainMemory count, context.NewPlain(8_B));
+  ASSERT_OK(context.Write<std::uint64_t>(count.address(), {41}));
+  const std::array args = {KernelArg::InOut(count.address(), 8_B),
+                           KernelArg::Out(seen.address(), 8_B)};
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(context.device().LaunchKernel(
+        stream.get(), {.kernel = mark, .dims = {.block = {32, 1, 1}}, .args = args}));
+  }
+  ASSERT_OK(stream.Synchronize(InTime()));
+  EXPECT_EQ(seen.Load(), 44u);
 }
 
 KEEL_CONFORMANCE_CASE(Kernels, SpinEndsByItsFlagOrItsLimit, .needs = {&Capabilities::kernels}) {
