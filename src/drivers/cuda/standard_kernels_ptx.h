@@ -1,5 +1,5 @@
 // Made by tools/kernels/make_ptx.py; change its sources instead.
-// From c99de02ea649468fccf14579ab4a2df1c795583ae3132551395a405851f7ec24
+// From ac0e86754bddfbac1aafb1b99f8f4321c2ad59937819238d28710ada233eaa2c
 #pragma once
 
 #include <string_view>
@@ -264,129 +264,281 @@ $L__BB5_3:
 	.param .u64 keel_copy_table_param_2
 )
 {
-	.reg .pred 	%p<16>;
-	.reg .b16 	%rs<2>;
-	.reg .b32 	%r<17>;
-	.reg .b64 	%rd<57>;
-	ld.param.u64 	%rd32, [keel_copy_table_param_2];
+	.local .align 16 .b8 	__local_depot6[48];
+	.reg .b64 	%SP;
+	.reg .b64 	%SPL;
+	.reg .pred 	%p<22>;
+	.reg .b16 	%rs<6>;
+	.reg .b32 	%r<21>;
+	.reg .b64 	%rd<199>;
+	mov.u64 	%SPL, __local_depot6;
+	cvta.local.u64 	%SP, %SPL;
+	ld.param.u64 	%rd105, [keel_copy_table_param_2];
 	mov.u32 	%r2, %ctaid.x;
-	cvt.u64.u32 	%rd51, %r2;
-	setp.ge.u64 	%p1, %rd51, %rd32;
-	@%p1 bra 	$L__BB6_17;
-	ld.param.u64 	%rd33, [keel_copy_table_param_0];
-	ld.param.u64 	%rd34, [keel_copy_table_param_1];
-	cvta.to.global.u64 	%rd1, %rd34;
-	cvta.to.global.u64 	%rd2, %rd33;
+	cvt.u64.u32 	%rd171, %r2;
+	setp.ge.u64 	%p1, %rd171, %rd105;
+	@%p1 bra 	$L__BB6_25;
+	ld.param.u64 	%rd106, [keel_copy_table_param_0];
+	ld.param.u64 	%rd107, [keel_copy_table_param_1];
+	cvta.to.global.u64 	%rd1, %rd107;
+	cvta.to.global.u64 	%rd2, %rd106;
 	mov.u32 	%r3, %nctaid.x;
 	cvt.u64.u32 	%rd4, %r3;
 	mov.u32 	%r4, %tid.x;
 	cvt.u64.u32 	%rd5, %r4;
 	mov.u32 	%r5, %ntid.x;
 	cvt.u64.u32 	%rd6, %r5;
-	shl.b64 	%rd7, %rd5, 2;
-	shl.b64 	%rd8, %rd6, 2;
-	shl.b64 	%rd9, %rd5, 4;
-	shl.b64 	%rd10, %rd6, 4;
+	mul.lo.s64 	%rd7, %rd6, 3;
+	add.s64 	%rd8, %rd7, %rd5;
+	shl.b64 	%rd9, %rd6, 2;
+	shl.b64 	%rd10, %rd6, 1;
+	shl.b64 	%rd11, %rd5, 2;
+	mul.lo.s64 	%rd12, %rd6, 12;
+	shl.b64 	%rd13, %rd6, 4;
+	shl.b64 	%rd14, %rd6, 3;
+	shl.b64 	%rd15, %rd5, 4;
+	mul.lo.s64 	%rd16, %rd6, 48;
+	shl.b64 	%rd17, %rd6, 6;
+	shl.b64 	%rd18, %rd6, 5;
 	mov.b32 	%r6, 4;
 	mov.b32 	%r7, 1;
-	mov.b32 	%r13, 0;
+	mov.b32 	%r17, 0;
 $L__BB6_2:
-	mul.lo.s64 	%rd35, %rd51, 24;
-	add.s64 	%rd12, %rd2, %rd35;
-	ld.global.u64 	%rd36, [%rd12];
-	shl.b64 	%rd37, %rd36, 4;
-	add.s64 	%rd14, %rd1, %rd37;
-	ld.global.u64 	%rd15, [%rd14];
-	setp.eq.s64 	%p2, %rd15, 0;
-	mov.u32 	%r16, %r6;
-	@%p2 bra 	$L__BB6_15;
-	ld.global.u64 	%rd38, [%rd14+8];
-	ld.global.u64 	%rd39, [%rd12+8];
-	add.s64 	%rd16, %rd39, %rd15;
-	add.s64 	%rd17, %rd39, %rd38;
-	setp.eq.s64 	%p3, %rd16, 0;
-	setp.eq.s64 	%p4, %rd17, 0;
+	mul.lo.s64 	%rd108, %rd171, 24;
+	add.s64 	%rd20, %rd2, %rd108;
+	ld.global.u64 	%rd109, [%rd20];
+	shl.b64 	%rd110, %rd109, 4;
+	add.s64 	%rd22, %rd1, %rd110;
+	ld.global.u64 	%rd23, [%rd22];
+	setp.eq.s64 	%p2, %rd23, 0;
+	mov.u32 	%r20, %r6;
+	@%p2 bra 	$L__BB6_23;
+	ld.global.u64 	%rd111, [%rd22+8];
+	ld.global.u64 	%rd112, [%rd20+8];
+	add.s64 	%rd62, %rd112, %rd23;
+	add.s64 	%rd61, %rd112, %rd111;
+	setp.eq.s64 	%p3, %rd62, 0;
+	setp.eq.s64 	%p4, %rd61, 0;
 	or.pred  	%p5, %p3, %p4;
-	mov.u32 	%r16, %r7;
-	@%p5 bra 	$L__BB6_15;
+	mov.u32 	%r20, %r7;
+	@%p5 bra 	$L__BB6_23;
 	bra.uni 	$L__BB6_4;
-$L__BB6_15:
-	or.b32  	%r15, %r16, 4;
-	setp.eq.s32 	%p14, %r15, 4;
-	@%p14 bra 	$L__BB6_16;
-	bra.uni 	$L__BB6_17;
-$L__BB6_16:
-	add.s64 	%rd51, %rd51, %rd4;
-	setp.lt.u64 	%p15, %rd51, %rd32;
-	@%p15 bra 	$L__BB6_2;
-	bra.uni 	$L__BB6_17;
+$L__BB6_23:
+	or.b32  	%r19, %r20, 4;
+	setp.eq.s32 	%p20, %r19, 4;
+	@%p20 bra 	$L__BB6_24;
+	bra.uni 	$L__BB6_25;
+$L__BB6_24:
+	add.s64 	%rd171, %rd171, %rd4;
+	setp.lt.u64 	%p21, %rd171, %rd105;
+	@%p21 bra 	$L__BB6_2;
+	bra.uni 	$L__BB6_25;
 $L__BB6_4:
-	ld.global.u64 	%rd13, [%rd12+16];
-	or.b64  	%rd40, %rd17, %rd13;
-	or.b64  	%rd18, %rd40, %rd16;
-	and.b64  	%rd41, %rd18, 15;
-	setp.ne.s64 	%p6, %rd41, 0;
-	@%p6 bra 	$L__BB6_8;
+	ld.global.u64 	%rd21, [%rd20+16];
+	or.b64  	%rd113, %rd61, %rd21;
+	or.b64  	%rd26, %rd113, %rd62;
+	and.b64  	%rd114, %rd26, 15;
+	setp.ne.s64 	%p6, %rd114, 0;
+	@%p6 bra 	$L__BB6_11;
 	bra.uni 	$L__BB6_5;
-$L__BB6_8:
-	and.b64  	%rd42, %rd18, 3;
-	setp.ne.s64 	%p7, %rd42, 0;
-	@%p7 bra 	$L__BB6_12;
-	bra.uni 	$L__BB6_9;
-$L__BB6_12:
-	setp.le.u64 	%p8, %rd13, %rd5;
-	mov.u32 	%r16, %r13;
-	@%p8 bra 	$L__BB6_15;
-	mov.u64 	%rd56, %rd5;
-$L__BB6_14:
-	add.s64 	%rd43, %rd17, %rd56;
-	ld.u8 	%rs1, [%rd43];
-	add.s64 	%rd44, %rd16, %rd56;
-	st.u8 	[%rd44], %rs1;
-	add.s64 	%rd56, %rd56, %rd6;
-	setp.lt.u64 	%p9, %rd56, %rd13;
-	mov.u32 	%r16, %r13;
-	@%p9 bra 	$L__BB6_14;
-	bra.uni 	$L__BB6_15;
-$L__BB6_5:
-	shr.u64 	%rd19, %rd13, 4;
-	setp.le.u64 	%p12, %rd19, %rd5;
-	mov.u32 	%r16, %r13;
-	@%p12 bra 	$L__BB6_15;
-	mov.u64 	%rd52, %rd9;
-	mov.u64 	%rd53, %rd5;
-$L__BB6_7:
-	add.s64 	%rd47, %rd17, %rd52;
-	add.s64 	%rd48, %rd16, %rd52;
-	ld.u64 	%rd49, [%rd47+8];
-	st.u64 	[%rd48+8], %rd49;
-	ld.u64 	%rd50, [%rd47];
-	st.u64 	[%rd48], %rd50;
-	add.s64 	%rd53, %rd53, %rd6;
-	add.s64 	%rd52, %rd52, %rd10;
-	setp.lt.u64 	%p13, %rd53, %rd19;
-	mov.u32 	%r16, %r13;
-	@%p13 bra 	$L__BB6_7;
-	bra.uni 	$L__BB6_15;
-$L__BB6_9:
-	shr.u64 	%rd24, %rd13, 2;
-	setp.le.u64 	%p10, %rd24, %rd5;
-	mov.u32 	%r16, %r13;
-	@%p10 bra 	$L__BB6_15;
-	mov.u64 	%rd54, %rd7;
-	mov.u64 	%rd55, %rd5;
 $L__BB6_11:
-	add.s64 	%rd45, %rd17, %rd54;
-	ld.u32 	%r12, [%rd45];
-	add.s64 	%rd46, %rd16, %rd54;
-	st.u32 	[%rd46], %r12;
-	add.s64 	%rd55, %rd55, %rd6;
-	add.s64 	%rd54, %rd54, %rd8;
-	setp.lt.u64 	%p11, %rd55, %rd24;
-	mov.u32 	%r16, %r13;
-	@%p11 bra 	$L__BB6_11;
-	bra.uni 	$L__BB6_15;
+	and.b64  	%rd115, %rd26, 3;
+	setp.ne.s64 	%p7, %rd115, 0;
+	@%p7 bra 	$L__BB6_18;
+	bra.uni 	$L__BB6_12;
+$L__BB6_18:
+	setp.ge.u64 	%p8, %rd8, %rd21;
+	mov.u64 	%rd197, %rd5;
+	@%p8 bra 	$L__BB6_21;
+	add.s64 	%rd93, %rd62, %rd7;
+	add.s64 	%rd94, %rd61, %rd7;
+	add.s64 	%rd95, %rd62, %rd10;
+	add.s64 	%rd96, %rd62, %rd6;
+	add.s64 	%rd97, %rd61, %rd10;
+	add.s64 	%rd98, %rd61, %rd6;
+	mov.u64 	%rd197, %rd5;
+$L__BB6_20:
+	add.s64 	%rd116, %rd61, %rd197;
+	ld.u8 	%rs1, [%rd116];
+	add.s64 	%rd117, %rd98, %rd197;
+	ld.u8 	%rs2, [%rd117];
+	add.s64 	%rd118, %rd97, %rd197;
+	ld.u8 	%rs3, [%rd118];
+	add.s64 	%rd119, %rd94, %rd197;
+	ld.u8 	%rs4, [%rd119];
+	add.s64 	%rd120, %rd62, %rd197;
+	st.u8 	[%rd120], %rs1;
+	add.s64 	%rd121, %rd96, %rd197;
+	st.u8 	[%rd121], %rs2;
+	add.s64 	%rd122, %rd95, %rd197;
+	st.u8 	[%rd122], %rs3;
+	add.s64 	%rd123, %rd93, %rd197;
+	st.u8 	[%rd123], %rs4;
+	add.s64 	%rd197, %rd197, %rd9;
+	add.s64 	%rd124, %rd7, %rd197;
+	setp.lt.u64 	%p9, %rd124, %rd21;
+	@%p9 bra 	$L__BB6_20;
+$L__BB6_21:
+	setp.ge.u64 	%p10, %rd197, %rd21;
+	mov.u32 	%r20, %r17;
+	@%p10 bra 	$L__BB6_23;
+$L__BB6_22:
+	add.s64 	%rd125, %rd61, %rd197;
+	ld.u8 	%rs5, [%rd125];
+	add.s64 	%rd126, %rd62, %rd197;
+	st.u8 	[%rd126], %rs5;
+	add.s64 	%rd197, %rd197, %rd6;
+	setp.lt.u64 	%p11, %rd197, %rd21;
+	mov.u32 	%r20, %r17;
+	@%p11 bra 	$L__BB6_22;
+	bra.uni 	$L__BB6_23;
+$L__BB6_5:
+	shr.u64 	%rd27, %rd21, 4;
+	setp.ge.u64 	%p16, %rd8, %rd27;
+	mov.u64 	%rd176, %rd5;
+	@%p16 bra 	$L__BB6_8;
+	add.s64 	%rd181, %rd62, %rd16;
+	add.s64 	%rd180, %rd61, %rd16;
+	add.s64 	%rd179, %rd62, %rd18;
+	add.s64 	%rd178, %rd62, %rd13;
+	add.s64 	%rd175, %rd61, %rd18;
+	add.s64 	%rd174, %rd61, %rd13;
+	mov.u64 	%rd173, %rd61;
+	mov.u64 	%rd176, %rd5;
+	mov.u64 	%rd177, %rd62;
+$L__BB6_7:
+	add.s64 	%rd138, %rd173, %rd15;
+	add.s64 	%rd139, %rd174, %rd15;
+	ld.u64 	%rd140, [%rd139+8];
+	add.u64 	%rd141, %SP, 0;
+	or.b64  	%rd142, %rd141, 8;
+	st.u64 	[%rd142], %rd140;
+	ld.u64 	%rd143, [%rd139];
+	st.u64 	[%SP+0], %rd143;
+	add.s64 	%rd144, %rd175, %rd15;
+	ld.u64 	%rd145, [%rd144+8];
+	add.u64 	%rd146, %SP, 16;
+	or.b64  	%rd147, %rd146, 8;
+	st.u64 	[%rd147], %rd145;
+	ld.u64 	%rd148, [%rd144];
+	st.u64 	[%SP+16], %rd148;
+	add.s64 	%rd149, %rd180, %rd15;
+	ld.u64 	%rd150, [%rd149+8];
+	add.u64 	%rd151, %SP, 32;
+	or.b64  	%rd152, %rd151, 8;
+	st.u64 	[%rd152], %rd150;
+	ld.u64 	%rd153, [%rd149];
+	st.u64 	[%SP+32], %rd153;
+	add.s64 	%rd154, %rd177, %rd15;
+	ld.u64 	%rd155, [%rd138];
+	st.u64 	[%rd154], %rd155;
+	ld.u64 	%rd156, [%rd138+8];
+	st.u64 	[%rd154+8], %rd156;
+	add.s64 	%rd157, %rd178, %rd15;
+	ld.u64 	%rd158, [%rd142];
+	st.u64 	[%rd157+8], %rd158;
+	ld.u64 	%rd159, [%SP+0];
+	st.u64 	[%rd157], %rd159;
+	add.s64 	%rd160, %rd179, %rd15;
+	ld.u64 	%rd161, [%rd147];
+	st.u64 	[%rd160+8], %rd161;
+	ld.u64 	%rd162, [%SP+16];
+	st.u64 	[%rd160], %rd162;
+	add.s64 	%rd163, %rd181, %rd15;
+	ld.u64 	%rd164, [%rd152];
+	st.u64 	[%rd163+8], %rd164;
+	ld.u64 	%rd165, [%SP+32];
+	st.u64 	[%rd163], %rd165;
+	add.s64 	%rd181, %rd181, %rd17;
+	add.s64 	%rd180, %rd180, %rd17;
+	add.s64 	%rd179, %rd179, %rd17;
+	add.s64 	%rd178, %rd178, %rd17;
+	add.s64 	%rd177, %rd177, %rd17;
+	add.s64 	%rd176, %rd176, %rd9;
+	add.s64 	%rd166, %rd7, %rd176;
+	add.s64 	%rd175, %rd175, %rd17;
+	add.s64 	%rd174, %rd174, %rd17;
+	add.s64 	%rd173, %rd173, %rd17;
+	setp.lt.u64 	%p17, %rd166, %rd27;
+	@%p17 bra 	$L__BB6_7;
+$L__BB6_8:
+	setp.ge.u64 	%p18, %rd176, %rd27;
+	mov.u32 	%r20, %r17;
+	@%p18 bra 	$L__BB6_23;
+	shl.b64 	%rd182, %rd176, 4;
+$L__BB6_10:
+	add.s64 	%rd167, %rd61, %rd182;
+	add.s64 	%rd168, %rd62, %rd182;
+	ld.u64 	%rd169, [%rd167+8];
+	st.u64 	[%rd168+8], %rd169;
+	ld.u64 	%rd170, [%rd167];
+	st.u64 	[%rd168], %rd170;
+	add.s64 	%rd176, %rd176, %rd6;
+	add.s64 	%rd182, %rd182, %rd13;
+	setp.lt.u64 	%p19, %rd176, %rd27;
+	mov.u32 	%r20, %r17;
+	@%p19 bra 	$L__BB6_10;
+	bra.uni 	$L__BB6_23;
+$L__BB6_12:
+	shr.u64 	%rd60, %rd21, 2;
+	setp.ge.u64 	%p12, %rd8, %rd60;
+	mov.u64 	%rd188, %rd5;
+	@%p12 bra 	$L__BB6_15;
+	add.s64 	%rd193, %rd62, %rd12;
+	add.s64 	%rd192, %rd61, %rd12;
+	add.s64 	%rd191, %rd62, %rd14;
+	add.s64 	%rd190, %rd62, %rd9;
+	add.s64 	%rd187, %rd61, %rd14;
+	add.s64 	%rd186, %rd61, %rd9;
+	mov.u64 	%rd185, %rd61;
+	mov.u64 	%rd188, %rd5;
+	mov.u64 	%rd189, %rd62;
+$L__BB6_14:
+	add.s64 	%rd127, %rd185, %rd11;
+	ld.u32 	%r10, [%rd127];
+	add.s64 	%rd128, %rd186, %rd11;
+	ld.u32 	%r11, [%rd128];
+	add.s64 	%rd129, %rd187, %rd11;
+	ld.u32 	%r12, [%rd129];
+	add.s64 	%rd130, %rd192, %rd11;
+	ld.u32 	%r13, [%rd130];
+	add.s64 	%rd131, %rd189, %rd11;
+	st.u32 	[%rd131], %r10;
+	add.s64 	%rd132, %rd190, %rd11;
+	st.u32 	[%rd132], %r11;
+	add.s64 	%rd133, %rd191, %rd11;
+	st.u32 	[%rd133], %r12;
+	add.s64 	%rd134, %rd193, %rd11;
+	st.u32 	[%rd134], %r13;
+	add.s64 	%rd193, %rd193, %rd13;
+	add.s64 	%rd192, %rd192, %rd13;
+	add.s64 	%rd191, %rd191, %rd13;
+	add.s64 	%rd190, %rd190, %rd13;
+	add.s64 	%rd189, %rd189, %rd13;
+	add.s64 	%rd188, %rd188, %rd9;
+	add.s64 	%rd135, %rd7, %rd188;
+	add.s64 	%rd187, %rd187, %rd13;
+	add.s64 	%rd186, %rd186, %rd13;
+	add.s64 	%rd185, %rd185, %rd13;
+	setp.lt.u64 	%p13, %rd135, %rd60;
+	@%p13 bra 	$L__BB6_14;
+$L__BB6_15:
+	setp.ge.u64 	%p14, %rd188, %rd60;
+	mov.u32 	%r20, %r17;
+	@%p14 bra 	$L__BB6_23;
+	shl.b64 	%rd194, %rd188, 2;
 $L__BB6_17:
+	add.s64 	%rd136, %rd61, %rd194;
+	ld.u32 	%r16, [%rd136];
+	add.s64 	%rd137, %rd62, %rd194;
+	st.u32 	[%rd137], %r16;
+	add.s64 	%rd188, %rd188, %rd6;
+	add.s64 	%rd194, %rd194, %rd9;
+	setp.lt.u64 	%p15, %rd188, %rd60;
+	mov.u32 	%r20, %r17;
+	@%p15 bra 	$L__BB6_17;
+	bra.uni 	$L__BB6_23;
+$L__BB6_25:
 	ret;
 }
 .visible .entry keel_mark(

@@ -7,7 +7,8 @@
 // `Machine`:
 //   static void Add(std::uint64_t* to, std::uint64_t value)      atomically
 //   static std::uint64_t Load(const std::uint64_t* from)         sees what others wrote
-//   static void Publish(std::uint64_t* to, std::uint64_t value)  for the host to see, after all that
+//   static void Publish(std::uint64_t* to, std::uint64_t value)  for the host to see, after all
+//   that
 //                                                                was done before
 //   static std::uint64_t NowMicros()
 //   static void Pause()
@@ -91,7 +92,21 @@ template <class T>
 KEEL_KERNEL_FUNCTION void CopyAs(Worker worker, U8* to, const U8* from, U64 size) {
   T* to_words = reinterpret_cast<T*>(to);
   const T* from_words = reinterpret_cast<const T*>(from);
-  for (U64 i = worker.index; i < size / sizeof(T); i += worker.count) to_words[i] = from_words[i];
+  const U64 count = size / sizeof(T);
+  const U64 stride = worker.count;
+  U64 i = worker.index;
+  // Four on their way at a time: a store may change what a later load sees, so no compiler does it.
+  for (; i + 3 * stride < count; i += 4 * stride) {
+    const T first = from_words[i];
+    const T second = from_words[i + stride];
+    const T third = from_words[i + 2 * stride];
+    const T fourth = from_words[i + 3 * stride];
+    to_words[i] = first;
+    to_words[i + stride] = second;
+    to_words[i + 2 * stride] = third;
+    to_words[i + 3 * stride] = fourth;
+  }
+  for (; i < count; i += stride) to_words[i] = from_words[i];
 }
 
 // Each piece is one group's: it looks up one row, far away in the host's memory, and copies with

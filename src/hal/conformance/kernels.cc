@@ -9,8 +9,8 @@
 namespace keel::hal::conformance {
 namespace {
 
-constexpr std::array kStandard = {kernels::kFill,     kernels::kAdd,     kernels::kAxpy,
-                                  kernels::kReduce,   kernels::kCompare, kernels::kSpin,
+constexpr std::array kStandard = {kernels::kFill,      kernels::kAdd,     kernels::kAxpy,
+                                  kernels::kReduce,    kernels::kCompare, kernels::kSpin,
                                   kernels::kCopyTable, kernels::kMark};
 
 KernelArg Count(std::uint64_t n) { return KernelArg::Value(n); }
@@ -246,8 +246,8 @@ KEEL_CONFORMANCE_CASE(Kernels, CopyTableCopiesEveryPiece, .needs = {&Capabilitie
   };
   // Odd sizes and places, a single byte, a row that is left out, and one in two pieces.
   ASSERT_OK(context.Write<std::uint64_t>(
-      rows.address(),
-      {at(to, 0), at(from, 1000), at(to, 5001), at(from, 7), 0, 0, at(to, 20000), at(from, 20000)}));
+      rows.address(), {at(to, 0), at(from, 1000), at(to, 5001), at(from, 7), 0, 0, at(to, 20000),
+                       at(from, 20000)}));
   ASSERT_OK(context.Write<std::uint64_t>(
       pieces.address(), {0, 0, 3333, 1, 0, 1, 2, 0, 100, 3, 0, 16384, 3, 16384, 23616}));
   const std::array args = {KernelArg::In(pieces.address(), 120_B),

@@ -1,0 +1,189 @@
+// Executable: a program on one device, recorded into N slots and replayed for ever.
+//
+//   KEEL_ASSIGN(auto exec, Executable::Create(program, memory, {.slots = 2}));
+//   KEEL_TRY(exec->Bind(weights, {.address = w, .size = w_size}));     // until it is bound again
+//   for (...) {
+//     KEEL_ASSIGN(Lease lease, exec->Acquire(stream, Deadline::After(1s)));
+//     KEEL_TRY(lease.Bind(x, {.address = batch, .size = batch_size}));  // for this step
+//     KEEL_TRY(lease.Launch());
+//   }
+//
+// A slot is a set of recorded graphs, the memory that they work in, and a timeline: one unit, in
+// one step at a time. With N > 1 a step can begin on one stream while another runs on a second, and
+// results can be held while the next step runs.
+//
+// Steps of one stream run in its order, also when they use the same slot: nobody waits for the
+// device unless a table that the slot's last step may be reading has to be rewritten, memory has to
+// be mapped, or the slot was last used on another stream. Such waits are bounded by the deadline,
+// do not burn a core, and are in the step's report.
+//
+// Completion is a count that the graph itself writes into pinned memory when it ends; reading it is
+// no call of the driver. In the steady state a step makes one driver call: the launch.
+//
+// Steps. Where the program has traced commands, the first step runs eagerly, because libraries want
+// to have run before they are captured; the next one records, for all slots that are free then.
+// Without traced commands the first step records. After that nothing is recorded again, but for
+// traced commands whose bindings have the policy `retrace`.
+//
+// Threads. Any thread may call anything of an executable; a lease and a held output are one
+// thread's at a time. Streams must outlive the steps that were launched on them.
+//
+// Failure. A step that fails has given its slot back, and the next one repairs what it left. When
+// the device is lost every lease and wait ends with kDeviceLost. An executable that goes while
+// steps run waits for them, for as long as `patience` says; what still runs then keeps its memory
+// until the device's retry list finds it done (retry_list.h). Leases and held outputs keep what
+// they need.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "keel/base/deadline.h"
+#include "keel/base/export.h"
+#include "keel/base/result.h"
+#include "keel/graph/binding.h"
+#include "keel/graph/primitive_costs.h"
+#include "keel/graph/program.h"
+#include "keel/graph/replay_report.h"
+#include "keel/memory/process_memory.h"
+
+namespace keel::graph {
+
+class ExecutableState;
+class MemoryBudget;
+class ScratchArena;
+class Slot;
+
+enum class Mode : std::uint8_t {
+  kGraph,  // record and replay
+  kEager,  // every command on the stream, every time: the same results without any graph
+};
+
+struct ExecutableOptions {
+  int slots = 2;  // 1 to 64
+  Mode mode = Mode::kGraph;
+  // How long the end of the executable waits for steps that run.
+  std::chrono::milliseconds patience{10'000};
+  // Graphs of a traced command that are kept in each slot, for as many sets of addresses.
+  int kept_traces = 8;
+  // Eager steps before the first recording; -1: one if the program has traced commands, else none.
+  int warm_up = -1;
+  // Where scratch bindings of several executables are; null: in the slots. See scratch_arena.h.
+  std::shared_ptr<ScratchArena> scratch;
+  // Shared by executables that together may hold so much; null: as much as there is. See
+  // memory_budget.h.
+  std::shared_ptr<MemoryBudget> budget;
+  // What `auto` reckons with; nothing: measured on the device, once per process.
+  std::optional<PrimitiveCosts> costs;
+};
+
+// An output that was made in the slot's own memory, and stays as it is until this is gone: the slot
+// takes no step meanwhile. Move-only; outlives the lease and the executable.
+class KEEL_EXPORT HeldOutput {
+ public:
+  HeldOutput() = default;
+  HeldOutput(HeldOutput&& other) noexcept;
+  HeldOutput& operator=(HeldOutput&& other) noexcept;
+  ~HeldOutput();
+
+  explicit operator bool() const { return state_ != nullptr; }
+  // Of the output's alias where there is one, which can be read and not written; else of the slot's
+  // memory itself.
+  DeviceAddress address() const { return address_; }
+  Bytes size() const { return size_; }
+  // Another stream than the step's reads it: the slot's next step comes after what that stream has
+  // queued when this output is let go.
+  Status RecordUse(hal::StreamHandle stream);
+  // Lets go. OK for one that holds nothing.
+  Status Close();
+
+ private:
+  friend class Lease;
+  std::shared_ptr<ExecutableState> state_;
+  Slot* slot_ = nullptr;
+  DeviceAddress address_;
+  Bytes size_;
+  std::vector<hal::StreamHandle> readers_;
+};
+
+// One step, from choosing a slot to having launched it. Move-only; gives the slot back when it
+// goes, whatever happened.
+class KEEL_EXPORT Lease {
+ public:
+  Lease() = default;
+  Lease(Lease&& other) noexcept;
+  Lease& operator=(Lease&& other) noexcept;
+  ~Lease();
+
+  explicit operator bool() const { return state_ != nullptr; }
+  std::uint32_t slot() const;
+
+  // The slot's own memory of a binding that is worked on in place, or of scratch: to be written and
+  // read by work on the lease's stream, or ordered with it. kFailedPrecondition for a binding that
+  // has none.
+  Result<DeviceAddress> address(BindingId binding) const;
+  // For this step, instead of what Executable::Bind said.
+  Status Bind(BindingId binding, Buffer buffer);
+  // Queues the step on the stream, once. kFailedPrecondition names a binding that is not bound, and
+  // one that was promised not to move and did. `deadline` bounds waiting for the slot's last step,
+  // where that is needed: kDeadlineExceeded, and nothing was launched.
+  Status Launch(Deadline deadline = Deadline::Never());
+  // Of what Launch did, also when it failed.
+  const ReplayReport& report() const;
+  // After Launch: keeps an output of the policy in-place. kFailedPrecondition: it has another.
+  Result<HeldOutput> Hold(BindingId binding);
+
+  // Of the step that was launched.
+  bool done() const;
+  Status Wait(Deadline deadline);
+
+ private:
+  friend class Executable;
+  void Release() noexcept;
+  std::shared_ptr<ExecutableState> state_;
+  Slot* slot_ = nullptr;
+};
+
+class KEEL_EXPORT Executable {
+ public:
+  // Takes memory with the first step. kInvalidArgument names what is wrong with the options;
+  // kUnimplemented what the device lacks for a policy.
+  static Result<std::unique_ptr<Executable>> Create(std::shared_ptr<const Program> program,
+                                                    std::shared_ptr<memory::DeviceMemory> memory,
+                                                    ExecutableOptions options = {});
+  ~Executable();
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+
+  const Program& program() const;
+  const std::shared_ptr<memory::DeviceMemory>& memory() const;
+
+  // From the next Acquire on, for every step that does not say otherwise. Costs the same however
+  // many bindings there are, and so does a step: only what was bound anew is looked at.
+  // kInvalidArgument: too small, no memory to remap, not aligned; kFailedPrecondition: a binding
+  // that is worked on in place has no address of the caller's.
+  Status Bind(BindingId binding, Buffer buffer);
+
+  // A slot, for a step on this stream. Prefers one that is idle, then one that was last used on
+  // this stream; waits for one of the others. kDeadlineExceeded says what the slots are doing.
+  Result<Lease> Acquire(hal::StreamHandle stream, Deadline deadline);
+
+  // What a binding is reached by now; kAuto never.
+  Policy policy(BindingId binding) const;
+  ExecutableStats stats() const;
+
+  // Until every step that was launched is done.
+  Status Synchronize(Deadline deadline);
+  // Gives everything back. kDeadlineExceeded: steps still run; kFailedPrecondition: leases or
+  // outputs are held. Nothing changed then, and it may be tried again.
+  Status Close(Deadline deadline);
+
+ private:
+  explicit Executable(std::shared_ptr<ExecutableState> state);
+  std::shared_ptr<ExecutableState> state_;
+};
+
+}  // namespace keel::graph

@@ -1,0 +1,33 @@
+// PrimitiveCosts: what this device takes for the things that the policies are made of.
+//
+// `auto` compares policies by these figures. They are measured once for a device in a process, on
+// the first use, in about a millisecond, and kept.
+#pragma once
+
+#include <memory>
+
+#include "keel/base/export.h"
+#include "keel/base/result.h"
+#include "keel/memory/process_memory.h"
+
+namespace keel::graph {
+
+struct PrimitiveCosts {
+  double patch_us = 0.5;                 // the host's, to rewrite one command
+  double copy_bytes_per_us = 1'000'000;  // the device's, read and written
+  double remap_us = 100;                 // the host's, for one binding
+
+  // Of one step, both sides added up.
+  double PatchedStep(double moves_per_step, double commands) const {
+    return moves_per_step * commands * patch_us;
+  }
+  double CopiedStep(double bytes) const { return bytes / copy_bytes_per_us; }
+};
+
+// Measured now. Waits for the device a few times, briefly.
+KEEL_EXPORT Result<PrimitiveCosts> MeasurePrimitiveCosts(
+    const std::shared_ptr<memory::DeviceMemory>& memory);
+// Measured before, or now.
+KEEL_EXPORT Result<PrimitiveCosts> CostsOf(const std::shared_ptr<memory::DeviceMemory>& memory);
+
+}  // namespace keel::graph

@@ -1,0 +1,114 @@
+// ReplayReport: what one step did to be able to replay, why, and what it cost.
+//
+// A step that replays with nothing to do has no actions. Bytes that the graph itself copies are
+// counted, and cost the host nothing. ExecutableStats has the totals of an executable.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "keel/base/export.h"
+#include "keel/graph/binding.h"
+
+namespace keel::graph {
+
+enum class ActionKind : std::uint8_t {
+  kWaited,       // for the slot's last step
+  kRebound,      // a row of the copies' table was rewritten
+  kPatched,      // parameters of commands were rewritten
+  kRemapped,     // physical memory was mapped under the slot's address
+  kRecorded,     // the slot's graphs were recorded and instantiated
+  kTraced,       // a traced command was captured
+  kTraceReused,  // a traced command's graph for these addresses was in the cache
+  kRanEagerly,   // commands were put on the stream one by one
+  kChose,        // `auto` changed how it reaches a binding
+};
+
+enum class Reason : std::uint8_t {
+  kFirstStep,       // the slot has no graph yet
+  kWarmUp,          // libraries want to run once before they are captured
+  kEagerMode,       // asked for
+  kMoved,           // the binding has another address than in the slot's last step
+  kReallocated,     // the same address, another generation
+  kTopology,        // the new trace has other nodes: updating was refused
+  kSlotBusy,        // its last step was still running on another stream
+  kTableInUse,      // its last step may still read the table
+  kChurns,          // it moves so often that copying is cheaper
+  kSettled,         // it moves so seldom that patching is cheaper
+  kEvicted,         // the memory budget had taken the slots
+  kLastStepFailed,  // and left the slot in need of repair
+};
+
+KEEL_EXPORT std::string_view ActionName(ActionKind kind);
+KEEL_EXPORT std::string_view ReasonText(Reason reason);
+
+struct Action {
+  static constexpr std::uint32_t kNoBinding = ~std::uint32_t{0};
+  ActionKind kind = ActionKind::kWaited;
+  Reason reason = Reason::kFirstStep;
+  std::uint32_t binding = kNoBinding;  // index in the program
+  std::uint32_t count = 1;             // commands patched, graphs recorded
+  std::int64_t host_ns = 0;            // 0: not measured, less than a look at the clock
+};
+
+struct ReplayReport {
+  static constexpr std::size_t kMostActions = 8;
+
+  std::uint64_t step = 0;  // of the executable, from 1
+  std::uint32_t slot = 0;
+  std::uint32_t graphs = 0;  // launched
+  Bytes copied_in;           // by the graph, into the slot
+  Bytes copied_out;
+  std::uint32_t rebound = 0;   // rows rewritten
+  std::uint32_t patched = 0;   // commands rewritten
+  std::uint32_t remapped = 0;  // bindings
+  std::uint32_t recorded = 0;  // graphs instantiated
+  std::uint32_t traced = 0;    // commands captured
+  bool eager = false;
+  std::int64_t waited_ns = 0;
+
+  // The first kMostActions; `actions_left_out` more had no room.
+  std::span<const Action> actions() const { return {actions_.data(), action_count_}; }
+  std::uint32_t actions_left_out = 0;
+  void Add(const Action& action) {
+    if (action_count_ == kMostActions) {
+      ++actions_left_out;
+    } else {
+      actions_[action_count_++] = action;
+    }
+  }
+
+  // For people: one line per action.
+  KEEL_EXPORT std::string ToString(std::span<const BindingSpec> bindings) const;
+
+ private:
+  std::array<Action, kMostActions> actions_{};
+  std::size_t action_count_ = 0;
+};
+
+// Totals since an executable was made.
+struct ExecutableStats {
+  std::uint64_t steps = 0;
+  std::uint64_t graphs_launched = 0;
+  std::uint64_t eager_steps = 0;
+  std::uint64_t rows_rebound = 0;
+  std::uint64_t commands_patched = 0;
+  std::uint64_t bindings_remapped = 0;
+  std::uint64_t graphs_recorded = 0;
+  std::uint64_t commands_traced = 0;
+  std::uint64_t traces_reused = 0;
+  std::uint64_t waits = 0;
+  std::uint64_t waited_ns = 0;
+  std::uint64_t policy_changes = 0;
+  std::uint64_t evictions = 0;
+  std::uint64_t failed_steps = 0;
+  Bytes copied_in;
+  Bytes copied_out;
+  Bytes slot_bytes;  // held now
+};
+
+}  // namespace keel::graph

@@ -1,0 +1,55 @@
+// ScratchArena: one piece of device memory for the scratch bindings of several executables, of any
+// shapes, whose steps follow each other.
+//
+// Scratch means nothing outside of its step, so steps that never run at once can share it. The
+// arena sees to that: a step on another stream than the last one's comes after it, without the host
+// waiting. Executables that should overlap have scratch of their own.
+//
+// Thread-safe. Streams must live until a step was launched on another, or the arena is gone.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "keel/base/bytes.h"
+#include "keel/base/export.h"
+#include "keel/base/mutex.h"
+#include "keel/base/result.h"
+#include "keel/hal/stream.h"
+#include "keel/memory/process_memory.h"
+
+namespace keel::graph {
+
+class KEEL_EXPORT ScratchArena {
+ public:
+  // Of the size of the largest need (Executable::scratch_bytes says what a program needs).
+  static Result<std::shared_ptr<ScratchArena>> Create(std::shared_ptr<memory::DeviceMemory> memory,
+                                                      Bytes size);
+  // Waits for the last step.
+  ~ScratchArena();
+  ScratchArena(const ScratchArena&) = delete;
+  ScratchArena& operator=(const ScratchArena&) = delete;
+
+  DeviceAddress address() const { return address_; }
+  Bytes size() const { return size_; }
+
+  // --- For executables ---------------------------------------------------------------------
+
+  // Calls `queue_step`, which puts a step on the stream, after what came before it there and in the
+  // arena. Nobody else's is called meanwhile.
+  Status InTurn(hal::StreamHandle stream, const std::function<Status()>& queue_step)
+      KEEL_EXCLUDES(mutex_);
+
+ private:
+  ScratchArena(std::shared_ptr<memory::DeviceMemory> memory, hal::Stream stream)
+      : memory_(std::move(memory)), stream_(std::move(stream)) {}
+
+  const std::shared_ptr<memory::DeviceMemory> memory_;
+  const hal::Stream stream_;  // that the memory was allocated for
+  DeviceAddress address_;
+  Bytes size_;
+  Mutex mutex_;
+  hal::StreamHandle last_ KEEL_GUARDED_BY(mutex_);  // that has a step
+};
+
+}  // namespace keel::graph

@@ -1,0 +1,524 @@
+#include "graph/executable_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "keel/base/log.h"
+#include "keel/graph/scratch_arena.h"
+
+namespace keel::graph {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long an Acquire that finds no slot sleeps before it looks at the timelines again, unless one
+// is given back meanwhile.
+constexpr std::chrono::microseconds kFirstLook{20};
+constexpr std::chrono::microseconds kLastLook{500};
+
+std::atomic<std::uint64_t> uses{0};
+
+std::int64_t NsSince(Clock::time_point begin) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+}
+
+bool HasOpaque(const Program& program) {
+  return std::any_of(program.commands().begin(), program.commands().end(),
+                     [](const ProgramCommand& command) {
+                       return std::holds_alternative<command::Traced>(command) ||
+                              std::holds_alternative<command::Eager>(command);
+                     });
+}
+
+int WarmUp(const ExecutableOptions& options, const Program& program) {
+  if (options.warm_up >= 0) return options.warm_up;
+  return program.has_traced() ? 1 : 0;
+}
+
+}  // namespace
+
+ExecutableState::ExecutableState(std::shared_ptr<const Program> its_program,
+                                 std::shared_ptr<memory::DeviceMemory> its_memory,
+                                 ExecutableOptions its_options,
+                                 std::shared_ptr<const Layout> its_layout,
+                                 std::shared_ptr<AutoPolicy> its_choices)
+    : program(std::move(its_program)),
+      memory(std::move(its_memory)),
+      options(std::move(its_options)),
+      layout(std::move(its_layout)),
+      choices(std::move(its_choices)),
+      opaque_(HasOpaque(*program)),
+      warm_up_(WarmUp(options, *program)) {
+  const MutexLock lock(mutex_);
+  defaults_.resize(program->bindings().size());
+}
+
+ExecutableState::~ExecutableState() {
+  if (options.budget != nullptr) options.budget->GiveBack(this);
+  SlotSet::Retire(TakeSlots(), Deadline::After(options.patience));
+}
+
+std::unique_ptr<SlotSet> ExecutableState::TakeSlots() {
+  const MutexLock lock(mutex_);
+  return std::move(set_);
+}
+
+// --- Bindings ------------------------------------------------------------------------------------
+
+Status ExecutableState::CheckId(std::uint32_t binding) const {
+  if (binding < layout->bindings.size()) return OkStatus();
+  return InvalidArgument(fmt::format("program '{}' has no binding {}: it has {}", program->name(),
+                                     binding, layout->bindings.size()));
+}
+
+Status ExecutableState::Check(std::uint32_t binding, const Buffer& buffer) const {
+  KEEL_TRY(CheckId(binding));
+  const BindingLayout& its = layout->bindings[binding];
+  const BindingSpec& spec = program->bindings()[binding];
+  if (its.policy == Policy::kInPlace) {
+    return FailedPrecondition(
+        fmt::format("binding '{}' ({}) is in the slot's own memory: use Lease::address{}",
+                    spec.name, AccessName(spec.access), its.out ? " and Lease::Hold" : ""));
+  }
+  if (its.policy == Policy::kRemap) {
+    if (buffer.memory == nullptr || !*buffer.memory) {
+      return InvalidArgument(fmt::format(
+          "binding '{}' is remapped: the buffer must bring its physical memory", spec.name));
+    }
+    const auto rounded = AlignUp(spec.size, device().capabilities().granularity.minimum);
+    if (rounded && buffer.memory->size() == *rounded) return OkStatus();
+    return InvalidArgument(fmt::format("binding '{}' is remapped: its memory must have {}, not {}",
+                                       spec.name, keel::ToString(rounded.value_or(spec.size)),
+                                       keel::ToString(buffer.memory->size())));
+  }
+  if (!buffer.address) {
+    return InvalidArgument(fmt::format("binding '{}': a buffer without an address", spec.name));
+  }
+  if (buffer.size < spec.size) {
+    return InvalidArgument(fmt::format("binding '{}' needs {}; the buffer at {} has {}", spec.name,
+                                       keel::ToString(spec.size), keel::ToString(buffer.address),
+                                       keel::ToString(buffer.size)));
+  }
+  return OkStatus();
+}
+
+Status ExecutableState::Bind(std::uint32_t binding, Buffer buffer) {
+  KEEL_TRY(Check(binding, buffer));
+  const MutexLock lock(mutex_);
+  defaults_[binding] = std::move(buffer);
+  ChangedLocked(binding);
+  return OkStatus();
+}
+
+Status ExecutableState::BindStep(Slot& slot, std::uint32_t binding, Buffer buffer) {
+  KEEL_TRY(Check(binding, buffer));
+  slot.Rebind(binding, &buffer);
+  slot.use.strays.push_back(binding);
+  return OkStatus();
+}
+
+void ExecutableState::ChangedLocked(std::uint32_t binding) {
+  if (set_ == nullptr) return;  // slots that are made later read everything
+  log_.push_back(binding);
+  // What every slot has read is dropped; one that lags too far behind reads everything.
+  if (log_.size() < 4 * (defaults_.size() + 16)) return;
+  const std::uint64_t end = log_begin_ + log_.size();
+  for (const std::unique_ptr<Slot>& slot : set_->slots()) {
+    if (slot->use.caught_up != end) slot->use.fresh = true;
+  }
+  log_begin_ = end;
+  log_.clear();
+}
+
+void ExecutableState::CatchUpLocked(Slot& slot) {
+  const auto take = [&](std::uint32_t binding) KEEL_REQUIRES(mutex_) {
+    slot.Rebind(binding, defaults_[binding] ? &*defaults_[binding] : nullptr);
+  };
+  const std::uint64_t end = log_begin_ + log_.size();
+  if (std::exchange(slot.use.fresh, false)) {
+    for (std::uint32_t i = 0; i < defaults_.size(); ++i) {
+      take(i);
+      if (layout->bindings[i].dynamic) slot.Reconsider(i);
+    }
+  } else {
+    for (const std::uint32_t binding : slot.use.strays) take(binding);
+    for (std::uint64_t i = slot.use.caught_up; i < end; ++i) {
+      const std::uint32_t binding = log_[i - log_begin_];
+      take(binding);
+      if (layout->bindings[binding].dynamic) slot.Reconsider(binding);
+    }
+  }
+  slot.use.strays.clear();
+  slot.use.caught_up = end;
+}
+
+// --- Slots ---------------------------------------------------------------------------------------
+
+Status ExecutableState::NeedSlots() {
+  {
+    const MutexLock lock(mutex_);
+    if (set_ != nullptr) return OkStatus();
+  }
+  const MutexLock creating(creation_mutex_);
+  {
+    const MutexLock lock(mutex_);
+    if (set_ != nullptr) return OkStatus();
+  }
+  if (options.budget != nullptr) {
+    KEEL_TRY(options.budget->Take(shared_from_this(), SlotSet::BytesFor(*layout, options.slots)));
+  }
+  Result<std::unique_ptr<SlotSet>> set =
+      SlotSet::Create(program, layout, choices, memory, options.slots, options.kept_traces,
+                      options.scratch != nullptr ? options.scratch->address() : DeviceAddress());
+  if (!set.ok()) {
+    if (options.budget != nullptr) options.budget->GiveBack(this);
+    return std::move(set).status();
+  }
+  const MutexLock lock(mutex_);
+  set_ = *std::move(set);
+  next_ = 0;
+  log_.clear();
+  log_begin_ = 0;
+  return OkStatus();
+}
+
+bool ExecutableState::InUseLocked() const {
+  return std::any_of(
+      set_->slots().begin(), set_->slots().end(),
+      [](const std::unique_ptr<Slot>& slot) { return slot->use.leased || slot->use.held != 0; });
+}
+
+bool ExecutableState::TryGiveUp() {
+  std::unique_ptr<SlotSet> set;
+  const MutexLock lock(mutex_);
+  if (set_ == nullptr) return true;
+  if (waiting_ != 0 || InUseLocked() || !set_->Idle()) return false;
+  set = std::move(set_);
+  evicted_ = true;
+  ++totals_.evictions;
+  return true;
+}
+
+Slot* ExecutableState::PickLocked(hal::StreamHandle stream) {
+  const std::vector<std::unique_ptr<Slot>>& slots = set_->slots();
+  Slot* in_order = nullptr;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    Slot& slot = *slots[(next_ + i) % slots.size()];
+    if (slot.use.leased || slot.use.held != 0) continue;
+    slot.timeline().Look(device());
+    if (slot.timeline().Idle()) return &slot;
+    if (in_order == nullptr && slot.timeline().stream() == stream) in_order = &slot;
+  }
+  return in_order;
+}
+
+Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadline) {
+  last_use_.store(uses.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  std::optional<Clock::time_point> begin;
+  std::chrono::microseconds look = kFirstLook;
+  mutex_.Lock();
+  Slot* slot = nullptr;
+  Status status;
+  while (true) {
+    if (set_ == nullptr) {  // not made yet, or given up
+      mutex_.Unlock();
+      status = NeedSlots();
+      mutex_.Lock();
+      if (!status.ok()) break;
+      continue;
+    }
+    slot = PickLocked(stream);
+    if (slot != nullptr) break;
+    if (!begin) begin = Clock::now();
+    status = device().Health();
+    if (!status.ok()) break;
+    if (deadline.Passed()) {
+      status = DeadlineExceeded(DescribeLocked());
+      break;
+    }
+    Clock::time_point until = Clock::now() + look;
+    if (!deadline.never()) until = std::min(until, deadline.when());
+    ++waiting_;
+    released_.WaitUntil(mutex_, until);
+    --waiting_;
+    look = std::min(2 * look, kLastLook);
+  }
+  if (slot == nullptr) {
+    mutex_.Unlock();
+    return status;
+  }
+  slot->use.leased = true;
+  slot->use.stream = stream;
+  slot->use.mark = 0;
+  slot->use.report = {};
+  slot->use.report.slot = slot->index();
+  next_ = (slot->index() + 1) % set_->slots().size();
+  CatchUpLocked(*slot);
+  mutex_.Unlock();
+  if (begin) {
+    slot->use.report.waited_ns = NsSince(*begin);
+    slot->use.report.Add({.kind = ActionKind::kWaited,
+                          .reason = Reason::kSlotBusy,
+                          .host_ns = slot->use.report.waited_ns});
+  }
+  return slot;
+}
+
+std::string ExecutableState::DescribeLocked() const {
+  int leased = 0;
+  int held = 0;
+  int running = 0;
+  for (const std::unique_ptr<Slot>& slot : set_->slots()) {
+    if (slot->use.leased) {
+      ++leased;
+    } else if (slot->use.held != 0) {
+      ++held;
+    } else {
+      ++running;
+    }
+  }
+  return fmt::format(
+      "no slot of '{}' became free in time: of {}, {} run on other streams, {} are leased, {} hold "
+      "outputs that were not let go",
+      program->name(), set_->slots().size(), running, leased, held);
+}
+
+void ExecutableState::Release(Slot& slot) noexcept {
+  const ReplayReport& report = slot.use.report;
+  const MutexLock lock(mutex_);
+  if (slot.use.mark != 0) {
+    ++totals_.steps;
+    totals_.graphs_launched += report.graphs;
+    totals_.eager_steps += report.eager ? 1 : 0;
+    totals_.copied_in += report.copied_in;
+    totals_.copied_out += report.copied_out;
+  }
+  if (!report.actions().empty()) {
+    totals_.rows_rebound += report.rebound;
+    totals_.commands_patched += report.patched;
+    totals_.bindings_remapped += report.remapped;
+    totals_.graphs_recorded += report.recorded;
+    totals_.commands_traced += report.traced;
+    totals_.waits += report.waited_ns != 0 ? 1 : 0;
+    totals_.waited_ns += static_cast<std::uint64_t>(report.waited_ns);
+    for (const Action& action : report.actions()) {
+      totals_.traces_reused += action.kind == ActionKind::kTraceReused ? 1 : 0;
+      totals_.policy_changes += action.kind == ActionKind::kChose ? 1 : 0;
+    }
+  }
+  slot.use.leased = false;
+  if (waiting_ != 0) released_.NotifyAll();
+}
+
+// --- Steps ---------------------------------------------------------------------------------------
+
+Status ExecutableState::Launch(Slot& slot, Deadline deadline) {
+  if (slot.use.mark != 0) {
+    return FailedPrecondition("the lease's step was launched already: acquire another");
+  }
+  const auto launch = [&] { return QueueStep(slot, deadline); };
+  Status status = options.scratch != nullptr && !layout->arena_bytes.empty()
+                      ? options.scratch->InTurn(slot.use.stream, launch)
+                      : launch();
+  if (!status.ok()) {
+    const MutexLock lock(mutex_);
+    ++totals_.failed_steps;
+    return status;
+  }
+  slot.use.mark = slot.timeline().launched();
+  slot.use.report.step = steps_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (layout->dynamic != 0) Judge(slot);
+  return OkStatus();
+}
+
+Status ExecutableState::QueueStep(Slot& slot, Deadline deadline) {
+  ReplayReport& report = slot.use.report;
+  KEEL_TRY(slot.Apply(deadline, report));
+  if (options.mode == Mode::kEager) return QueueEagerly(slot, Reason::kEagerMode);
+  if (warm_up_.load(std::memory_order_relaxed) > 0) {
+    KEEL_TRY(QueueEagerly(slot, Reason::kWarmUp));
+    warm_up_.fetch_sub(1, std::memory_order_relaxed);
+    return OkStatus();
+  }
+  if (!slot.recorded()) {
+    const MutexLock recording(recording_mutex_);
+    bool evicted = false;
+    {
+      const MutexLock lock(mutex_);
+      evicted = std::exchange(evicted_, false);
+    }
+    KEEL_TRY(slot.Record(evicted ? Reason::kEvicted : Reason::kFirstStep, report));
+    RecordOthers(slot);
+  } else if (slot.needs_trace()) {
+    const MutexLock recording(recording_mutex_);
+    KEEL_TRY(slot.Patch(report));
+  } else {
+    KEEL_TRY(slot.Patch(report));
+  }
+  if (!opaque_) return slot.Launch(slot.use.stream, report);
+  const MutexLock calling(recording_mutex_);  // eager commands are called one at a time
+  return slot.Launch(slot.use.stream, report);
+}
+
+Status ExecutableState::QueueEagerly(Slot& slot, Reason reason) {
+  const MutexLock calling(recording_mutex_);
+  KEEL_TRY(slot.RunEagerly(slot.use.stream, slot.use.report));
+  slot.use.report.Add({.kind = ActionKind::kRanEagerly, .reason = reason});
+  return OkStatus();
+}
+
+void ExecutableState::RecordOthers(const Slot& like) {
+  std::vector<Slot*> others;
+  {
+    const MutexLock lock(mutex_);
+    for (const std::unique_ptr<Slot>& slot : set_->slots()) {
+      if (slot->use.leased || slot->use.held != 0 || slot->recorded() || !slot->timeline().Idle())
+        continue;
+      slot->use.leased = true;
+      CatchUpLocked(*slot);
+      others.push_back(slot.get());
+    }
+  }
+  ReplayReport report;
+  for (Slot* const slot : others) {
+    for (std::uint32_t i = 0; i < layout->bindings.size(); ++i) {
+      if (slot->bound(i) == nullptr && like.bound(i) != nullptr) {
+        slot->Rebind(i, like.bound(i));
+        slot->use.strays.push_back(i);
+      }
+    }
+    Status status = slot->Apply(Deadline::Now(), report);
+    if (status.ok()) status = slot->Record(Reason::kFirstStep, report);
+    // It is not this step's failure: the slot records in its own first step.
+    if (!status.ok() && LogEnabled(LogLevel::kDebug)) {
+      Log(LogLevel::kDebug, "a slot is recorded later: " + status.ToString());
+    }
+  }
+  const MutexLock lock(mutex_);
+  totals_.graphs_recorded += report.recorded;
+  totals_.commands_traced += report.traced;
+  for (Slot* const slot : others) slot->use.leased = false;
+  if (waiting_ != 0) released_.NotifyAll();
+}
+
+void ExecutableState::Judge(Slot& slot) {
+  ReplayReport& report = slot.use.report;
+  const std::uint64_t step = report.step;
+  std::vector<std::uint32_t> changed;
+  const auto chose = [&](std::uint32_t binding, Reason reason) {
+    changed.push_back(binding);
+    report.Add({.kind = ActionKind::kChose, .reason = reason, .binding = binding});
+  };
+  for (const std::uint32_t binding : slot.patched_bindings()) {
+    if (choices->Patched(binding, step)) chose(binding, Reason::kChurns);
+  }
+  slot.patched_bindings().clear();
+  if (choices->ShouldSettle(step)) {
+    for (const std::uint32_t binding : choices->Settle(step)) chose(binding, Reason::kSettled);
+  }
+  if (changed.empty()) return;
+  const MutexLock lock(mutex_);
+  for (const std::uint32_t binding : changed) ChangedLocked(binding);
+}
+
+Status ExecutableState::Wait(Slot& slot, Deadline deadline) {
+  if (slot.use.mark == 0) return FailedPrecondition("nothing was launched with this lease");
+  return slot.timeline().Wait(device(), slot.use.mark, deadline);
+}
+
+Status ExecutableState::Hold(Slot& slot, std::uint32_t binding) {
+  KEEL_TRY(CheckId(binding));
+  const BindingLayout& its = layout->bindings[binding];
+  const std::string& name = program->bindings()[binding].name;
+  if (slot.use.mark == 0) return FailedPrecondition("nothing was launched with this lease");
+  if (!its.out || !slot.in_slot(binding)) {
+    return FailedPrecondition(fmt::format(
+        "'{}' is no output in the slot's own memory (access {}, policy {})", name,
+        AccessName(program->bindings()[binding].access), PolicyName(choices->at(binding))));
+  }
+  const MutexLock lock(mutex_);
+  ++slot.use.held;
+  return OkStatus();
+}
+
+Status ExecutableState::LetGo(Slot& slot, std::span<const hal::StreamHandle> readers) {
+  Status first;
+  std::vector<memory::PooledEvent> events;
+  for (const hal::StreamHandle reader : readers) {
+    Result<memory::PooledEvent> event = memory->events().Acquire();
+    Status status = event.ok() ? event->Record(reader) : event.status();
+    if (status.ok()) {
+      events.push_back(*std::move(event));
+      continue;
+    }
+    // Without an event only waiting keeps the next step from overwriting what is being read.
+    status = device().SynchronizeStream(reader, Deadline::After(options.patience));
+    if (!status.ok() && first.ok()) first = status;
+  }
+  const MutexLock lock(mutex_);
+  for (memory::PooledEvent& event : events) slot.WaitBeforeNext(std::move(event));
+  --slot.use.held;
+  if (waiting_ != 0) released_.NotifyAll();
+  return first;
+}
+
+// --- The whole -----------------------------------------------------------------------------------
+
+ExecutableStats ExecutableState::Stats() const {
+  const MutexLock lock(mutex_);
+  ExecutableStats stats = totals_;
+  stats.slot_bytes = set_ != nullptr ? set_->bytes() : Bytes(0);
+  return stats;
+}
+
+Status ExecutableState::Synchronize(Deadline deadline) {
+  std::size_t count = 0;
+  {
+    const MutexLock lock(mutex_);
+    if (set_ == nullptr) return OkStatus();
+    count = set_->slots().size();
+  }
+  std::chrono::microseconds look = kFirstLook;
+  const MutexLock lock(mutex_);
+  for (std::size_t i = 0; i < count; ++i) {
+    while (set_ != nullptr) {
+      Slot& slot = *set_->slots()[i];
+      if (!slot.use.leased) slot.timeline().Look(device());
+      if (slot.timeline().Idle()) break;
+      KEEL_TRY(device().Health());
+      if (deadline.Passed()) {
+        return DeadlineExceeded(
+            fmt::format("slot {} of '{}' has a step that is not done", i, program->name()));
+      }
+      Clock::time_point until = Clock::now() + look;
+      if (!deadline.never()) until = std::min(until, deadline.when());
+      ++waiting_;
+      released_.WaitUntil(mutex_, until);
+      --waiting_;
+      look = std::min(2 * look, kLastLook);
+    }
+  }
+  return OkStatus();
+}
+
+Status ExecutableState::Close(Deadline deadline) {
+  {
+    const MutexLock lock(mutex_);
+    if (set_ == nullptr) return OkStatus();
+    if (InUseLocked()) {
+      return FailedPrecondition(fmt::format("'{}' is in use: {}", program->name(),
+                                            "a lease or a held output was not let go"));
+    }
+  }
+  KEEL_TRY(Synchronize(deadline));
+  if (!TryGiveUp()) {
+    return FailedPrecondition(fmt::format("'{}' was used while it was closed", program->name()));
+  }
+  if (options.budget != nullptr) options.budget->GiveBack(this);
+  return OkStatus();
+}
+
+}  // namespace keel::graph

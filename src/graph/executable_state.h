@@ -1,0 +1,98 @@
+// ExecutableState: what is behind Executable, its leases and its held outputs;
+// keel/graph/executable.h has the contracts.
+//
+// Locks, from the outside in: creation_mutex_; the budget's; recording_mutex_; mutex_. A slot that
+// is leased is its lease's and needs none. Callbacks of the program are called with
+// recording_mutex_ held, one at a time, and never with mutex_.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/slot_set.h"
+#include "keel/base/mutex.h"
+#include "keel/graph/executable.h"
+#include "keel/graph/memory_budget.h"
+
+namespace keel::graph {
+
+class ExecutableState : public MemoryBudget::User,
+                        public std::enable_shared_from_this<ExecutableState> {
+ public:
+  ExecutableState(std::shared_ptr<const Program> program,
+                  std::shared_ptr<memory::DeviceMemory> memory, ExecutableOptions options,
+                  std::shared_ptr<const Layout> layout, std::shared_ptr<AutoPolicy> choices);
+  ~ExecutableState() override;
+
+  Status Bind(std::uint32_t binding, Buffer buffer) KEEL_EXCLUDES(mutex_);
+  Result<Slot*> Acquire(hal::StreamHandle stream, Deadline deadline) KEEL_EXCLUDES(mutex_);
+  Status BindStep(Slot& slot, std::uint32_t binding, Buffer buffer);
+  Status Launch(Slot& slot, Deadline deadline) KEEL_EXCLUDES(mutex_, recording_mutex_);
+  void Release(Slot& slot) noexcept KEEL_EXCLUDES(mutex_);
+  Status Hold(Slot& slot, std::uint32_t binding) KEEL_EXCLUDES(mutex_);
+  // `readers`: streams that the slot's next step comes after.
+  Status LetGo(Slot& slot, std::span<const hal::StreamHandle> readers) KEEL_EXCLUDES(mutex_);
+  Status Wait(Slot& slot, Deadline deadline);
+
+  ExecutableStats Stats() const KEEL_EXCLUDES(mutex_);
+  Status Synchronize(Deadline deadline) KEEL_EXCLUDES(mutex_);
+  Status Close(Deadline deadline) KEEL_EXCLUDES(mutex_);
+
+  std::string BudgetName() const override { return program->name(); }
+  bool TryGiveUp() override KEEL_EXCLUDES(mutex_);
+  std::uint64_t LastUse() const override { return last_use_.load(std::memory_order_relaxed); }
+
+  // OK, or what is wrong with a buffer for this binding.
+  Status Check(std::uint32_t binding, const Buffer& buffer) const;
+  Status CheckId(std::uint32_t binding) const;
+
+  const std::shared_ptr<const Program> program;
+  const std::shared_ptr<memory::DeviceMemory> memory;
+  const ExecutableOptions options;
+  const std::shared_ptr<const Layout> layout;
+  const std::shared_ptr<AutoPolicy> choices;
+
+ private:
+  hal::Device& device() const { return *memory->device(); }
+  // The slots, made if there are none.
+  Status NeedSlots() KEEL_EXCLUDES(mutex_, recording_mutex_);
+  Slot* PickLocked(hal::StreamHandle stream) KEEL_REQUIRES(mutex_);
+  void CatchUpLocked(Slot& slot) KEEL_REQUIRES(mutex_);
+  void ChangedLocked(std::uint32_t binding) KEEL_REQUIRES(mutex_);
+  std::string DescribeLocked() const KEEL_REQUIRES(mutex_);
+  bool InUseLocked() const KEEL_REQUIRES(mutex_);
+  Status QueueStep(Slot& slot, Deadline deadline) KEEL_EXCLUDES(mutex_, recording_mutex_);
+  Status QueueEagerly(Slot& slot, Reason reason) KEEL_EXCLUDES(recording_mutex_);
+  // Slots that nobody uses, for the addresses of this one.
+  void RecordOthers(const Slot& like) KEEL_EXCLUDES(mutex_) KEEL_REQUIRES(recording_mutex_);
+  // After a step: what moved in it, and whether that changes a choice.
+  void Judge(Slot& slot) KEEL_EXCLUDES(mutex_);
+  std::unique_ptr<SlotSet> TakeSlots() KEEL_EXCLUDES(mutex_);
+
+  const bool opaque_;  // has commands that are functions of the caller's
+  std::atomic<std::uint64_t> last_use_{0};
+  std::atomic<int> warm_up_;
+  std::atomic<std::uint64_t> steps_{0};
+
+  Mutex creation_mutex_;  // makes slots
+  Mutex recording_mutex_;
+
+  mutable Mutex mutex_;
+  CondVar released_;
+  int waiting_ KEEL_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<SlotSet> set_ KEEL_GUARDED_BY(mutex_);
+  bool evicted_ KEEL_GUARDED_BY(mutex_) = false;
+  std::size_t next_ KEEL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::optional<Buffer>> defaults_ KEEL_GUARDED_BY(mutex_);
+  // The bindings that were bound, or chosen otherwise, one after the other; the first is number
+  // log_begin_. A slot remembers how far it has read.
+  std::vector<std::uint32_t> log_ KEEL_GUARDED_BY(mutex_);
+  std::uint64_t log_begin_ KEEL_GUARDED_BY(mutex_) = 0;
+  ExecutableStats totals_ KEEL_GUARDED_BY(mutex_);
+};
+
+}  // namespace keel::graph

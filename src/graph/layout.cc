@@ -1,0 +1,134 @@
+#include "graph/layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace keel::graph {
+namespace {
+
+// Small enough that a few copies use the whole device, large enough that looking up the row is
+// little beside the copying.
+constexpr std::uint64_t kLeastPiece = 32 << 10;
+constexpr std::uint64_t kMostPieces = 512;  // of a row
+
+void AddPieces(std::vector<CopyPiece>& pieces, std::uint32_t row, std::uint64_t size) {
+  const std::uint64_t even = (size / kMostPieces + 4095) / 4096 * 4096;
+  const std::uint64_t piece = std::max(kLeastPiece, even);
+  for (std::uint64_t at = 0; at < size; at += piece) {
+    pieces.push_back({.row = row, .offset = at, .size = std::min(piece, size - at)});
+  }
+}
+
+Policy Resolve(const BindingSpec& spec, bool opaque, bool node_update) {
+  if (spec.access == BindingAccess::kScratch) return Policy::kInPlace;
+  if (spec.access == BindingAccess::kResident) return Policy::kResident;
+  if (spec.policy != Policy::kAuto) return spec.policy;
+  return opaque || !node_update ? Policy::kCopy : Policy::kPatch;
+}
+
+Status Supported(const BindingSpec& spec, Policy policy, const hal::Capabilities& can) {
+  const auto lacks = [&](std::string_view what) {
+    return Unimplemented(fmt::format("binding '{}': policy '{}' needs {}, which this device lacks",
+                                     spec.name, PolicyName(policy), what));
+  };
+  if (policy == Policy::kCopy && !can.kernels) return lacks("kernels");
+  if (policy == Policy::kPatch && !can.node_update) return lacks("updates of graph nodes");
+  if (policy == Policy::kRemap && !can.virtual_memory) return lacks("virtual memory");
+  return OkStatus();
+}
+
+void AddUse(std::vector<std::uint32_t>& uses, std::uint32_t command) {
+  if (uses.empty() || uses.back() != command) uses.push_back(command);
+}
+
+std::vector<Stretch> Split(std::span<const ProgramCommand> commands, bool copies_in) {
+  std::vector<Stretch> stretches;
+  const auto count = static_cast<std::uint32_t>(commands.size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const bool eager = std::holds_alternative<command::Eager>(commands[i]);
+    if (stretches.empty() && eager && copies_in) stretches.push_back({false, i, i});
+    if (stretches.empty() || eager || stretches.back().eager) {
+      stretches.push_back({eager, i, i});
+    }
+    stretches.back().last = i + 1;
+  }
+  // The end of the step is marked by a graph.
+  if (stretches.empty() || stretches.back().eager) stretches.push_back({false, count, count});
+  return stretches;
+}
+
+}  // namespace
+
+Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capabilities,
+                          bool arena) {
+  Layout layout;
+  layout.bindings.resize(program.bindings().size());
+  Bytes slot_end;
+  Bytes arena_end;
+  for (std::uint32_t i = 0; i < layout.bindings.size(); ++i) {
+    const BindingSpec& spec = program.bindings()[i];
+    BindingLayout& binding = layout.bindings[i];
+    const bool opaque = program.used_opaquely(BindingId{i});
+    binding.size = spec.size;
+    binding.in = spec.access == BindingAccess::kIn || spec.access == BindingAccess::kInOut;
+    binding.out = spec.access == BindingAccess::kOut || spec.access == BindingAccess::kInOut;
+    binding.policy = Resolve(spec, opaque, capabilities.node_update);
+    KEEL_TRY(Supported(spec, binding.policy, capabilities));
+    const bool chosen = spec.policy == Policy::kAuto && binding.out + binding.in > 0;
+    binding.optional = chosen && spec.access == BindingAccess::kOut;
+    binding.dynamic = chosen && binding.policy == Policy::kPatch && capabilities.kernels;
+    layout.dynamic += binding.dynamic ? 1 : 0;
+    binding.arena = arena && spec.access == BindingAccess::kScratch;
+    binding.home =
+        binding.policy == Policy::kCopy || (binding.policy == Policy::kInPlace && !binding.arena);
+    if (binding.home || binding.arena) {
+      Bytes& end = binding.arena ? arena_end : slot_end;
+      binding.offset = end;
+      const auto aligned = AlignUp(spec.size, kAlignment);
+      const auto next = aligned ? CheckedAdd(end, *aligned) : std::nullopt;
+      if (!next) {
+        return InvalidArgument(fmt::format("binding '{}': {} is more than there are addresses for",
+                                           spec.name, keel::ToString(spec.size)));
+      }
+      end = *next;
+    }
+    if (binding.policy == Policy::kCopy || binding.dynamic) {
+      if (binding.in) binding.in_row = layout.rows++;
+      if (binding.out) binding.out_row = layout.rows++;
+    }
+  }
+  layout.slot_bytes = slot_end;
+  layout.arena_bytes = arena_end;
+  for (const BindingLayout& binding : layout.bindings) {
+    if (binding.in_row != kNoRow) AddPieces(layout.pieces_in, binding.in_row, binding.size.count());
+    if (binding.out_row != kNoRow) {
+      AddPieces(layout.pieces_out, binding.out_row, binding.size.count());
+    }
+  }
+
+  for (std::uint32_t i = 0; i < program.commands().size(); ++i) {
+    const ProgramCommand& command = program.commands()[i];
+    const auto use = [&](const Operand& operand) {
+      AddUse(layout.bindings[operand.binding.index].explicit_uses, i);
+    };
+    if (const auto* kernel = std::get_if<command::Kernel>(&command)) {
+      for (const Argument& argument : kernel->arguments) {
+        if (const auto* operand = std::get_if<Operand>(&argument.get())) use(*operand);
+      }
+    } else if (const auto* copy = std::get_if<command::Copy>(&command)) {
+      use(copy->destination);
+      use(copy->source);
+    } else if (const auto* fill = std::get_if<command::Fill>(&command)) {
+      use(fill->destination);
+    } else if (const auto* traced = std::get_if<command::Traced>(&command)) {
+      for (const Operand& operand : traced->uses) {
+        AddUse(layout.bindings[operand.binding.index].traced_uses, i);
+      }
+    }
+  }
+  layout.stretches = Split(program.commands(), !layout.pieces_in.empty());
+  return layout;
+}
+
+}  // namespace keel::graph

@@ -1,0 +1,71 @@
+// Layout: what a program is on one device, the same for each of its slots: which policy each
+// binding has, where in a slot's memory its bytes are, which commands use it, and what is copied.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "keel/base/result.h"
+#include "keel/graph/program.h"
+#include "keel/hal/capabilities.h"
+
+namespace keel::graph {
+
+inline constexpr std::uint32_t kNoRow = ~std::uint32_t{0};
+
+struct BindingLayout {
+  Policy policy = Policy::kAuto;  // never kAuto
+  bool dynamic = false;           // `auto`: between patch and copy, as it moves
+  bool optional = false;          // an output that may stay in the slot
+  bool in = false;                // the program reads what the caller has
+  bool out = false;               // the caller reads what the program writes
+  bool home = false;              // has memory in the slot from the start
+  bool arena = false;             // scratch that is in the shared arena
+  Bytes size;
+  Bytes offset;                   // of the home in the slot's memory, or in the arena
+  std::uint32_t in_row = kNoRow;  // of the copies into the slot
+  std::uint32_t out_row = kNoRow;
+  std::vector<std::uint32_t> explicit_uses;  // commands
+  std::vector<std::uint32_t> traced_uses;
+};
+
+// A part of a row, as the kernel reads it (standard_kernels.h).
+struct CopyPiece {
+  std::uint64_t row = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+};
+struct CopyRow {
+  std::uint64_t destination = 0;
+  std::uint64_t source = 0;
+  friend bool operator==(const CopyRow&, const CopyRow&) = default;
+};
+
+// Commands that are one graph, or one that is called between graphs.
+struct Stretch {
+  bool eager = false;
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;  // one past
+};
+
+struct Layout {
+  std::vector<BindingLayout> bindings;
+  std::vector<Stretch>
+      stretches;  // ends with a graph, which may be empty; begins with one if copies go in
+  // Rows of the copies into the slot, then those out of it; pieces likewise.
+  std::uint32_t rows = 0;
+  std::vector<CopyPiece> pieces_in;
+  std::vector<CopyPiece> pieces_out;
+  Bytes slot_bytes;           // device memory of a slot
+  Bytes arena_bytes;          // of the shared arena that it needs
+  std::uint32_t dynamic = 0;  // how many bindings are
+
+  static constexpr Bytes kAlignment{512};
+
+  // `arena`: scratch is not in the slots.
+  static Result<Layout> Of(const Program& program, const hal::Capabilities& capabilities,
+                           bool arena);
+};
+
+}  // namespace keel::graph

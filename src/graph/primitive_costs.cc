@@ -1,0 +1,184 @@
+#include "keel/graph/primitive_costs.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <vector>
+
+#include "graph/layout.h"
+#include "keel/base/mutex.h"
+#include "keel/hal/event.h"
+#include "keel/hal/graph.h"
+#include "keel/hal/memory.h"
+#include "keel/hal/module.h"
+#include "keel/hal/standard_kernels.h"
+#include "keel/hal/stream.h"
+#include "keel/memory/device_buffer.h"
+
+namespace keel::graph {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kTurns = 5;
+constexpr std::uint64_t kCopied = 8 << 20;
+constexpr std::uint64_t kPieceSize = 32 << 10;
+constexpr std::chrono::seconds kPatience{60};
+
+double UsSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+// The least of a few: whatever else the machine did is not the primitive's.
+template <class F>
+Result<double> Least(F measure) {
+  double least = 0;
+  for (int i = 0; i < kTurns; ++i) {
+    KEEL_ASSIGN(const double us, measure());
+    least = i == 0 ? us : std::min(least, us);
+  }
+  return least;
+}
+
+// Two buffers, and the kernel that copies one to the other.
+class Bench {
+ public:
+  static Result<Bench> Create(const std::shared_ptr<memory::DeviceMemory>& memory) {
+    Bench bench;
+    bench.memory_ = memory;
+    KEEL_ASSIGN(bench.stream_, hal::Stream::Create(memory->device()));
+    KEEL_ASSIGN(bench.module_, hal::Module::LoadStandard(memory->device()));
+    KEEL_ASSIGN(bench.copy_, bench.module_.Find(hal::kernels::kCopyTable));
+    const hal::StreamHandle stream = bench.stream_.get();
+    KEEL_ASSIGN(bench.bytes_, memory::DeviceBuffer<std::byte>::Create(memory, stream, 2 * kCopied));
+    std::vector<CopyPiece> pieces;
+    for (std::uint64_t at = 0; at < kCopied; at += kPieceSize) {
+      pieces.push_back({.row = 0, .offset = at, .size = kPieceSize});
+    }
+    bench.count_ = pieces.size();
+    KEEL_ASSIGN(bench.pieces_,
+                memory::DeviceBuffer<CopyPiece>::Create(memory, stream, pieces.size()));
+    KEEL_TRY(bench.pieces_.CopyFrom(pieces));
+    KEEL_ASSIGN(bench.rows_, memory::DeviceBuffer<CopyRow>::Create(memory, stream, 1));
+    const std::uint64_t address = bench.bytes_.address().value();
+    const CopyRow row{.destination = address, .source = address + kCopied};
+    KEEL_TRY(bench.rows_.CopyFrom(std::span(&row, 1)));
+    return bench;
+  }
+
+  // Of a copy of so many pieces, on the device.
+  Result<double> CopyUs(std::uint64_t pieces) {
+    return Least([&]() -> Result<double> {
+      KEEL_TRY(stream_.Synchronize(Deadline::After(kPatience)));
+      const Clock::time_point begin = Clock::now();
+      const std::array arguments = Arguments(pieces);
+      KEEL_TRY(memory_->device()->LaunchKernel(stream_.get(), Launch(pieces, arguments)));
+      KEEL_TRY(stream_.Synchronize(Deadline::After(kPatience)));
+      return UsSince(begin);
+    });
+  }
+
+  Result<double> PatchUs() {
+    constexpr int kPatches = 16;
+    hal::Device& device = *memory_->device();
+    KEEL_ASSIGN(const hal::Graph graph, hal::Graph::Create(memory_->device()));
+    const std::array arguments = Arguments(1);
+    KEEL_ASSIGN(const hal::NodeHandle node, device.AddNode(graph.get(), {}, Launch(1, arguments)));
+    KEEL_ASSIGN(const hal::GraphExec exec, hal::GraphExec::Create(graph));
+    return Least([&]() -> Result<double> {
+      const Clock::time_point begin = Clock::now();
+      for (int i = 0; i < kPatches; ++i) {
+        KEEL_TRY(device.SetNodeParams(exec.get(), node, Launch(1, arguments)));
+      }
+      return UsSince(begin) / kPatches;
+    });
+  }
+
+  Result<double> RemapUs() {
+    const std::shared_ptr<hal::Device>& device = memory_->device();
+    const Bytes size = device->capabilities().granularity.recommended;
+    KEEL_ASSIGN(const hal::AddressRange range, hal::AddressRange::Create(device, size));
+    KEEL_ASSIGN(const hal::PhysicalMemory physical, hal::PhysicalMemory::Create(device, size));
+    const hal::AccessGrant grant{.device = device->id(), .access = hal::Access::kReadWrite};
+    return Least([&]() -> Result<double> {
+      const Clock::time_point begin = Clock::now();
+      KEEL_ASSIGN(hal::Mapping mapping,
+                  hal::Mapping::Create(range, Offset(0), physical, {&grant, 1}));
+      KEEL_TRY(mapping.Close());
+      return UsSince(begin);
+    });
+  }
+
+  // Its memory was its stream's.
+  Status Close() {
+    KEEL_TRY(bytes_.Close());
+    KEEL_TRY(pieces_.Close());
+    KEEL_TRY(rows_.Close());
+    return memory_->allocator().ForgetStream(stream_.get());
+  }
+
+  std::uint64_t count() const { return count_; }
+
+ private:
+  std::array<hal::KernelArg, 3> Arguments(std::uint64_t pieces) const {
+    return {hal::KernelArg::In(pieces_.address(), Bytes(pieces * sizeof(CopyPiece))),
+            hal::KernelArg::In(rows_.address(), Bytes(sizeof(CopyRow))),
+            hal::KernelArg::Value(pieces)};
+  }
+  hal::KernelLaunch Launch(std::uint64_t pieces, std::span<const hal::KernelArg> arguments) const {
+    return {.kernel = copy_,
+            .dims = {.grid = {static_cast<std::uint32_t>(pieces), 1, 1}, .block = {256, 1, 1}},
+            .args = arguments};
+  }
+
+  std::shared_ptr<memory::DeviceMemory> memory_;
+  hal::Stream stream_;
+  hal::Module module_;
+  hal::KernelHandle copy_;
+  memory::DeviceBuffer<std::byte> bytes_;
+  memory::DeviceBuffer<CopyPiece> pieces_;
+  memory::DeviceBuffer<CopyRow> rows_;
+  std::uint64_t count_ = 0;
+};
+
+struct Kept {
+  Mutex mutex;
+  std::map<hal::DeviceId, PrimitiveCosts> costs KEEL_GUARDED_BY(mutex);
+};
+Kept& KeptCosts() {
+  static Kept& kept = *new Kept;  // never destroyed: used until the end of the process
+  return kept;
+}
+
+}  // namespace
+
+Result<PrimitiveCosts> MeasurePrimitiveCosts(const std::shared_ptr<memory::DeviceMemory>& memory) {
+  const hal::Capabilities& can = memory->device()->capabilities();
+  PrimitiveCosts costs;
+  KEEL_ASSIGN(Bench bench, Bench::Create(memory));
+  KEEL_ASSIGN(const double little, bench.CopyUs(1));
+  KEEL_ASSIGN(const double much, bench.CopyUs(bench.count()));
+  // What the launch and the wait take is in both.
+  costs.copy_bytes_per_us = static_cast<double>(kCopied) / std::max(much - little, 0.1);
+  if (can.node_update) {
+    KEEL_ASSIGN(costs.patch_us, bench.PatchUs());
+  }
+  if (can.virtual_memory) {
+    KEEL_ASSIGN(costs.remap_us, bench.RemapUs());
+  }
+  KEEL_TRY(bench.Close());
+  return costs;
+}
+
+Result<PrimitiveCosts> CostsOf(const std::shared_ptr<memory::DeviceMemory>& memory) {
+  Kept& kept = KeptCosts();
+  const hal::DeviceId device = memory->device()->id();
+  const MutexLock lock(kept.mutex);
+  const auto found = kept.costs.find(device);
+  if (found != kept.costs.end()) return found->second;
+  KEEL_ASSIGN(const PrimitiveCosts costs, MeasurePrimitiveCosts(memory));
+  kept.costs.emplace(device, costs);
+  return costs;
+}
+
+}  // namespace keel::graph

@@ -1,0 +1,281 @@
+#include "graph/slot.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "keel/base/log.h"
+
+namespace keel::graph {
+namespace {
+
+// The mark is alone in its line of the cache: the device writes it while the host writes rows.
+constexpr std::uint64_t kRowsAt = 128;
+
+std::int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Slot::Slot(const SlotContext& context, std::uint32_t index) : context_(context), index_(index) {
+  const std::size_t bindings = context.layout.bindings.size();
+  const std::size_t commands = context.program.commands().size();
+  homes_.resize(bindings);
+  windows_.resize(bindings);
+  addresses_.resize(bindings);
+  generations_.resize(bindings);
+  bound_.resize(bindings);
+  binding_marked_.resize(bindings);
+  command_marked_.resize(commands);
+  nodes_.resize(commands);
+  stretch_of_.resize(commands);
+  traces_.resize(commands);
+  for (std::uint32_t i = 0; i < bindings; ++i) missing_ += needs_buffer(i) ? 1 : 0;
+}
+
+Slot::~Slot() {
+  const auto check = [](const Status& status) {
+    if (status.ok() || status.code() == StatusCode::kDeviceLost) return;
+    Log(LogLevel::kWarn, "a slot's memory could not be freed: " + status.ToString());
+  };
+  memory::DeviceAllocator& allocator = context_.memory.allocator();
+  for (const DeviceAddress home : late_homes_) check(allocator.Free(home));
+  if (block_) check(allocator.Free(block_));
+  if (pinned_ != nullptr) check(context_.memory.host().Free(pinned_));
+}
+
+Status Slot::Allocate() {
+  const Layout& layout = context_.layout;
+  memory::DeviceMemory& memory = context_.memory;
+  hal::Device& device = context_.device();
+  // The count of the marks is behind the homes.
+  const auto size = CheckedAdd(layout.slot_bytes, Layout::kAlignment);
+  if (!size) return InvalidArgument("the slot's memory is more than there are addresses for");
+  KEEL_ASSIGN(block_,
+              memory.allocator().Allocate(*size, context_.capture_stream, {.tag = context_.tag}));
+  held_ = *size;
+  const Bytes pinned_size(kRowsAt + layout.rows * sizeof(CopyRow));
+  KEEL_ASSIGN(pinned_, memory.host().Allocate(pinned_size));
+  std::memset(pinned_, 0, pinned_size.count());
+  KEEL_ASSIGN(pinned_address_, device.GetHostAddress(pinned_));
+  rows_ = reinterpret_cast<CopyRow*>(static_cast<std::byte*>(pinned_) + kRowsAt);
+  const DeviceAddress count = block_ + layout.slot_bytes;
+  KEEL_TRY(device.EnqueueFill(context_.capture_stream,
+                              {.destination = count, .value = 0, .width = 4, .count = 2}));
+  timeline_.Watch(static_cast<std::uint64_t*>(pinned_));
+  for (std::uint32_t i = 0; i < layout.bindings.size(); ++i) {
+    const BindingLayout& binding = layout.bindings[i];
+    if (binding.home) homes_[i] = block_ + binding.offset;
+    if (binding.arena) homes_[i] = context_.arena + binding.offset;
+    addresses_[i] = homes_[i];
+    if (binding.policy != Policy::kRemap) continue;
+    const auto rounded = AlignUp(binding.size, device.capabilities().granularity.minimum);
+    if (!rounded) return InvalidArgument("a binding is more than there are addresses for");
+    auto window = std::make_unique<Window>();
+    KEEL_ASSIGN(window->range, hal::AddressRange::Create(memory.device(), *rounded));
+    addresses_[i] = window->range.address();
+    windows_[i] = std::move(window);
+  }
+  return OkStatus();
+}
+
+bool Slot::needs_buffer(std::uint32_t binding) const {
+  const BindingLayout& layout = context_.layout.bindings[binding];
+  return layout.policy != Policy::kInPlace && !layout.optional;
+}
+
+void Slot::MarkBinding(std::uint32_t binding) {
+  if (binding_marked_[binding]) return;
+  binding_marked_[binding] = true;
+  marked_bindings_.push_back(binding);
+}
+
+void Slot::Rebind(std::uint32_t binding, const Buffer* buffer) {
+  std::optional<Buffer>& bound = bound_[binding];
+  const bool had = bound.has_value();
+  const bool has = buffer != nullptr;
+  if (had && has && bound->address == buffer->address && bound->generation == buffer->generation &&
+      bound->memory == buffer->memory) {
+    return;
+  }
+  if (needs_buffer(binding)) missing_ += (has ? 0 : 1) - (had ? 0 : 1);
+  if (has) {
+    bound = *buffer;
+  } else {
+    bound.reset();
+  }
+  MarkBinding(binding);
+}
+
+// --- Working off what was bound ------------------------------------------------------------------
+
+Status Slot::Apply(Deadline deadline, ReplayReport& report) {
+  if (missing_ != 0) {
+    for (std::uint32_t i = 0; i < bound_.size(); ++i) {
+      if (bound_[i] || !needs_buffer(i)) continue;
+      return FailedPrecondition(
+          fmt::format("binding '{}' of program '{}' is not bound: call Bind before Launch",
+                      context_.program.bindings()[i].name, context_.program.name()));
+    }
+  }
+  // From the end, so that what is done is gone and what is not stays.
+  while (!marked_bindings_.empty()) {
+    const std::uint32_t binding = marked_bindings_.back();
+    KEEL_TRY(ApplyOne(binding, deadline, report));
+    marked_bindings_.pop_back();
+    binding_marked_[binding] = false;
+  }
+  report.copied_in = copied_in_;
+  report.copied_out = copied_out_;
+  return OkStatus();
+}
+
+Status Slot::ApplyOne(std::uint32_t binding, Deadline deadline, ReplayReport& report) {
+  const BindingLayout& layout = context_.layout.bindings[binding];
+  const Buffer* buffer = bound(binding);
+  if (buffer == nullptr && !layout.optional) return OkStatus();  // not bound any more
+  const bool other_generation = buffer != nullptr && generations_[binding] != buffer->generation;
+  Policy policy = context_.choices.at(binding);
+  if (buffer == nullptr) policy = Policy::kInPlace;  // an output that stays in the slot
+  switch (policy) {
+    case Policy::kResident: {
+      const DeviceAddress before = addresses_[binding];
+      if (before && (before != buffer->address || other_generation)) {
+        return FailedPrecondition(fmt::format(
+            "binding '{}' was promised not to move: it was at {}{}, and is at {}{}; declare it "
+            "in-out if it moves",
+            context_.program.bindings()[binding].name, keel::ToString(before),
+            other_generation ? fmt::format(" (generation {})", generations_[binding]) : "",
+            keel::ToString(buffer->address),
+            other_generation ? fmt::format(" (generation {})", buffer->generation) : ""));
+      }
+      addresses_[binding] = buffer->address;
+      break;
+    }
+    case Policy::kRemap:
+      KEEL_TRY(Remap(binding, *buffer, deadline, report));
+      break;
+    case Policy::kInPlace:
+    case Policy::kCopy:
+    case Policy::kPatch:
+    case Policy::kRetrace:
+    case Policy::kAuto: {
+      const bool at_caller = policy == Policy::kPatch || policy == Policy::kRetrace;
+      if (!at_caller) KEEL_TRY(NeedHome(binding));
+      const std::uint64_t home = homes_[binding].value();
+      CopyRow in;
+      CopyRow out;
+      if (policy == Policy::kCopy) {
+        in = {.destination = home, .source = buffer->address.value()};
+        out = {.destination = buffer->address.value(), .source = home};
+      }
+      const bool in_changes = layout.in_row != kNoRow && rows_[layout.in_row] != in;
+      const bool out_changes = layout.out_row != kNoRow && rows_[layout.out_row] != out;
+      if (in_changes || out_changes) {
+        KEEL_TRY(NeedIdle(deadline, Reason::kTableInUse, report));
+        if (in_changes && SetRow(layout.in_row, in)) {
+          copied_in_ = in.destination != 0 ? copied_in_ + layout.size : copied_in_ - layout.size;
+        }
+        if (out_changes && SetRow(layout.out_row, out)) {
+          copied_out_ =
+              out.destination != 0 ? copied_out_ + layout.size : copied_out_ - layout.size;
+        }
+        if (policy == Policy::kCopy) {
+          if (layout.dynamic && recorded_) context_.choices.Rebound(binding);
+          ++report.rebound;
+          report.Add({.kind = ActionKind::kRebound, .reason = Reason::kMoved, .binding = binding});
+        }
+      }
+      if (policy == Policy::kPatch && layout.dynamic && recorded_ &&
+          addresses_[binding] != buffer->address) {
+        patched_bindings_.push_back(binding);
+      }
+      Aim(binding, at_caller ? buffer->address : homes_[binding],
+          policy == Policy::kRetrace && other_generation);
+      break;
+    }
+  }
+  if (buffer != nullptr) generations_[binding] = buffer->generation;
+  return OkStatus();
+}
+
+// True if the row begins, or ceases, to copy.
+bool Slot::SetRow(std::uint32_t row, const CopyRow& value) {
+  const bool before = rows_[row].destination != 0;
+  rows_[row] = value;
+  return before != (value.destination != 0);
+}
+
+void Slot::Aim(std::uint32_t binding, DeviceAddress address, bool trace_again) {
+  const bool moved = addresses_[binding] != address;
+  if (!moved && !trace_again) return;
+  addresses_[binding] = address;
+  if (!recorded_) return;
+  const BindingLayout& layout = context_.layout.bindings[binding];
+  const auto mark = [&](std::uint32_t command, std::vector<std::uint32_t>& marked) {
+    if (command_marked_[command]) return;
+    command_marked_[command] = true;
+    marked.push_back(command);
+  };
+  if (moved) {
+    for (const std::uint32_t command : layout.explicit_uses) mark(command, marked_commands_);
+  }
+  for (const std::uint32_t command : layout.traced_uses) mark(command, marked_traces_);
+}
+
+Status Slot::NeedHome(std::uint32_t binding) {
+  if (homes_[binding]) return OkStatus();
+  const BindingLayout& layout = context_.layout.bindings[binding];
+  KEEL_ASSIGN(const DeviceAddress home,
+              context_.memory.allocator().Allocate(layout.size, context_.capture_stream,
+                                                   {.tag = context_.tag}));
+  late_homes_.push_back(home);
+  homes_[binding] = home;
+  held_ += layout.size;
+  return OkStatus();
+}
+
+Status Slot::NeedIdle(Deadline deadline, Reason reason, ReplayReport& report) {
+  if (timeline_.Idle()) return OkStatus();
+  const std::int64_t begin = NowNs();
+  Status status = timeline_.Wait(context_.device(), timeline_.launched(), deadline);
+  const std::int64_t ns = NowNs() - begin;
+  report.waited_ns += ns;
+  report.Add({.kind = ActionKind::kWaited, .reason = reason, .host_ns = ns});
+  return status;
+}
+
+Status Slot::Remap(std::uint32_t binding, const Buffer& buffer, Deadline deadline,
+                   ReplayReport& report) {
+  Window& window = *windows_[binding];
+  if (window.memory == buffer.memory && window.generation == buffer.generation) return OkStatus();
+  KEEL_TRY(NeedIdle(deadline, Reason::kTableInUse, report));
+  const std::int64_t begin = NowNs();
+  const bool same = window.memory == buffer.memory;
+  const Reason reason = window.memory == nullptr ? Reason::kFirstStep
+                        : same                   ? Reason::kReallocated
+                                                 : Reason::kMoved;
+  if (!same) {
+    KEEL_TRY(window.mapping.Close());
+    window.mapping = {};
+    window.memory = nullptr;
+    const hal::AccessGrant grant{.device = context_.device().id(),
+                                 .access = hal::Access::kReadWrite};
+    KEEL_ASSIGN(window.mapping,
+                hal::Mapping::Create(window.range, Offset(0), *buffer.memory, {&grant, 1}));
+  }
+  window.memory = buffer.memory;
+  window.generation = buffer.generation;
+  ++report.remapped;
+  report.Add({.kind = ActionKind::kRemapped,
+              .reason = reason,
+              .binding = binding,
+              .host_ns = NowNs() - begin});
+  return OkStatus();
+}
+
+}  // namespace keel::graph

@@ -1,0 +1,55 @@
+// SlotSet: the slots of an executable and what they share, from the first step to the end, or until
+// the memory budget takes them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/slot.h"
+#include "keel/hal/module.h"
+#include "keel/hal/stream.h"
+
+namespace keel::graph {
+
+class SlotSet {
+ public:
+  // Takes all memory. `arena` is where shared scratch is.
+  static Result<std::unique_ptr<SlotSet>> Create(std::shared_ptr<const Program> program,
+                                                 std::shared_ptr<const Layout> layout,
+                                                 std::shared_ptr<AutoPolicy> choices,
+                                                 std::shared_ptr<memory::DeviceMemory> memory,
+                                                 int slots, int kept_traces, DeviceAddress arena);
+  // What still runs then keeps its memory: it is left to the device's retry list.
+  static void Retire(std::unique_ptr<SlotSet> set, Deadline deadline) noexcept;
+  // Every timeline must be idle, or the device lost.
+  ~SlotSet();
+  SlotSet(const SlotSet&) = delete;
+  SlotSet& operator=(const SlotSet&) = delete;
+
+  // What Create would take of the device, about.
+  static Bytes BytesFor(const Layout& layout, int slots);
+
+  std::vector<std::unique_ptr<Slot>>& slots() { return slots_; }
+  const std::vector<std::unique_ptr<Slot>>& slots() const { return slots_; }
+  bool Idle() const;
+  Status WaitIdle(Deadline deadline);
+  Bytes bytes() const;
+  hal::Device& device() const { return *memory_->device(); }
+
+ private:
+  SlotSet(std::shared_ptr<const Program> program, std::shared_ptr<const Layout> layout,
+          std::shared_ptr<AutoPolicy> choices, std::shared_ptr<memory::DeviceMemory> memory);
+  Status UploadPieces();
+
+  const std::shared_ptr<const Program> program_;
+  const std::shared_ptr<const Layout> layout_;
+  const std::shared_ptr<AutoPolicy> choices_;
+  const std::shared_ptr<memory::DeviceMemory> memory_;
+  hal::Module module_;
+  hal::Stream capture_stream_;
+  SlotContext context_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+};
+
+}  // namespace keel::graph

@@ -1,0 +1,67 @@
+// Timeline: how far a slot's steps are, as a count that the device writes into pinned memory.
+//
+// Monotonic: every step that is launched asks for one mark, at its end, and marks of one slot come
+// in order. Reading it is a load. Waiting looks often at first and then seldom, never burns a core,
+// and sees to it that a lost device ends it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "keel/base/deadline.h"
+#include "keel/base/result.h"
+#include "keel/hal/device.h"
+
+namespace keel::graph {
+
+// Launched, LostTrack, Look and Wait are the lease's, or whoever's has the lock that leases are
+// given under; Reached and Idle are anybody's.
+class Timeline {
+ public:
+  Timeline() = default;
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+
+  // `seen` is pinned memory, and zero. Before anything else.
+  void Watch(std::uint64_t* seen) { seen_ = seen; }
+
+  std::uint64_t launched() const { return launched_.load(std::memory_order_acquire); }
+  hal::StreamHandle stream() const { return {stream_.load(std::memory_order_relaxed)}; }
+  // A step with a mark is on the stream.
+  void Launched(hal::StreamHandle stream) {
+    stream_.store(stream.value, std::memory_order_relaxed);
+    launched_.store(launched() + 1, std::memory_order_release);
+  }
+  // Work is on the stream whose end nothing marks: only the stream itself can tell.
+  void LostTrack(hal::StreamHandle stream) {
+    stream_.store(stream.value, std::memory_order_relaxed);
+    lost_track_.store(true, std::memory_order_release);
+  }
+
+  bool Reached(std::uint64_t mark) const {
+    return !lost_track_.load(std::memory_order_acquire) && (mark == 0 || Seen() >= mark);
+  }
+  bool Idle() const { return Reached(launched()); }
+
+  // Looks whether the stream is done, if only it can tell. For who polls Idle().
+  void Look(hal::Device& device);
+  // OK, kDeadlineExceeded or kDeviceLost.
+  Status Wait(hal::Device& device, std::uint64_t mark, Deadline deadline);
+
+ private:
+  void FoundDone() {
+    // What was marked is seen; what was not launched is not waited for.
+    launched_.store(Seen(), std::memory_order_release);
+    lost_track_.store(false, std::memory_order_release);
+  }
+  std::uint64_t Seen() const {
+    return std::atomic_ref<std::uint64_t>(*seen_).load(std::memory_order_acquire);
+  }
+
+  std::uint64_t* seen_ = nullptr;
+  std::atomic<std::uint64_t> launched_{0};
+  std::atomic<std::uint64_t> stream_{0};
+  std::atomic<bool> lost_track_{false};
+};
+
+}  // namespace keel::graph
