@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Checks slots.pml with spin: every interleaving, and that each rule of the protocol is needed.
+
+Usage: check_model.py SPIN CC
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+MODEL = pathlib.Path(__file__).resolve().with_name("slots.pml")
+RULES = re.findall(r"^ \*   ([A-Z_]+) ", MODEL.read_text(), re.MULTILINE)
+
+
+def check(spin: str, compiler: str, defines: list[str]) -> tuple[int, str]:
+    """How many errors there are, and what the verifier said."""
+    with tempfile.TemporaryDirectory() as folder:
+        flags = [f"-D{define}" for define in defines]
+        subprocess.run([spin, *flags, "-a", str(MODEL)], cwd=folder, check=True,
+                       capture_output=True, text=True)
+        subprocess.run([compiler, "-O2", "-w", "-DSAFETY", "-DCOLLAPSE", "-o", "pan", "pan.c"],
+                       cwd=folder, check=True)
+        ran = subprocess.run(["./pan", "-m200000"], cwd=folder, check=False, capture_output=True,
+                             text=True)
+    found = re.search(r"errors: (\d+)", ran.stdout)
+    if found is None or "max search depth too small" in ran.stdout:
+        raise SystemExit(f"the verifier did not finish:\n{ran.stdout}{ran.stderr}")
+    return int(found.group(1)), ran.stdout
+
+
+def main(spin: str, compiler: str) -> int:
+    errors, said = check(spin, compiler, [])
+    states = re.search(r"([0-9.e+]+) states, stored", said)
+    print(f"the protocol: {errors} errors in {states.group(1) if states else '?'} states")
+    failed = errors != 0
+    if failed:
+        print(said)
+    if len(RULES) < 5:
+        print(f"the model names {len(RULES)} rules, not 5")
+        failed = True
+    for rule in RULES:
+        errors, _ = check(spin, compiler, [rule])
+        print(f"{rule}: {'found' if errors else 'NOT FOUND'}")
+        failed |= errors == 0
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1], sys.argv[2]))

@@ -1,0 +1,132 @@
+/* The protocol of slots and timelines (src/graph/executable_state.cc, slot.cc, timeline.h), small
+ * enough to look at every interleaving: callers that share slots, streams that run their steps, a
+ * table that the host rewrites and the device reads, outputs that are held.
+ *
+ * What holds, in every interleaving:
+ *  - a slot is in one step at a time, on whatever streams its steps were launched;
+ *  - a step reads the table as its caller left it;
+ *  - a held output is not overwritten;
+ *  - nobody waits for ever (there is no deadlock).
+ *
+ * check_model.py checks it, and that each rule is needed: with one of these defined, the model fails.
+ *   WITHOUT_STREAM_RULE   a slot is taken while its step runs on another stream
+ *   WITHOUT_TABLE_RULE    the table is rewritten without waiting for the slot's last step
+ *   WITHOUT_HOLD_RULE     a slot is taken while its output is held
+ *   MARK_BEFORE_END       the device marks the end before it has written the output
+ *   LEASE_LOST            a step that fails does not give its slot back
+ */
+#define SLOTS 2
+#define STREAMS 2
+#define STEPS 2 /* of each caller */
+
+bool leased[SLOTS];
+byte held[SLOTS];
+byte launched[SLOTS];    /* marks that were asked for */
+byte seen[SLOTS];        /* marks that the device has written */
+byte last_stream[SLOTS]; /* 1 and up; 0: never used */
+byte table[SLOTS];
+byte output[SLOTS];
+byte running[SLOTS];
+
+chan queue[STREAMS] = [SLOTS + 1] of {byte, byte}; /* slot, what its table says */
+
+#define idle(s) (seen[s] >= launched[s])
+
+#ifdef WITHOUT_STREAM_RULE
+#define in_order(s, stream) (true)
+#else
+#define in_order(s, stream) (last_stream[s] == stream + 1)
+#endif
+#ifdef WITHOUT_HOLD_RULE
+#define let_go(s) (true)
+#else
+#define let_go(s) (held[s] == 0)
+#endif
+#define free(s, stream) (!leased[s] && let_go(s) && (idle(s) || in_order(s, stream)))
+
+proctype Stream(byte number) {
+  byte slot, value;
+end:
+  do
+  :: queue[number]?slot, value ->
+     running[slot]++;
+     assert(running[slot] == 1);
+     assert(table[slot] == value);
+#ifdef MARK_BEFORE_END
+     seen[slot]++;
+     output[slot] = value;
+     running[slot]--
+#else
+     output[slot] = value;
+     assert(table[slot] == value);
+     atomic {
+       running[slot]--;
+       seen[slot]++
+     }
+#endif
+  od
+}
+
+proctype Caller(byte number; byte stream) {
+  byte slot, value, step, mark;
+  do
+  :: step == STEPS -> break
+  :: else ->
+     /* Acquire: under the lock, and waits while no slot is free. */
+     atomic {
+       if
+       :: free(0, stream) -> slot = 0
+       :: free(1, stream) -> slot = 1
+       fi;
+       leased[slot] = true;
+       step++;
+       /* A binding that moved, or did not. */
+       if
+       :: value = 1 + number
+       :: value = table[slot]
+       fi
+     };
+     if
+     :: value != table[slot] ->
+#ifndef WITHOUT_TABLE_RULE
+        idle(slot);
+#endif
+        table[slot] = value
+     :: else
+     fi;
+     if
+     :: true -> /* the launch succeeds */
+        queue[stream]!slot, value;
+        atomic {
+          last_stream[slot] = stream + 1;
+          launched[slot]++;
+          mark = launched[slot]
+        };
+        if
+        :: atomic { held[slot]++; leased[slot] = false };
+           seen[slot] >= mark;
+           assert(output[slot] == value);
+           atomic {
+             assert(output[slot] == value); /* read again, later */
+             held[slot]--
+           }
+        :: leased[slot] = false
+        fi
+     :: true -> /* or fails */
+#ifndef LEASE_LOST
+        leased[slot] = false
+#else
+        skip
+#endif
+     fi
+  od
+}
+
+init {
+  atomic {
+    run Stream(0);
+    run Stream(1);
+    run Caller(0, 0);
+    run Caller(1, 1)
+  }
+}
