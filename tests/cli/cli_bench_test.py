@@ -83,6 +83,90 @@ class BenchTest(CliTest):
         self.assertIn("[7/7] ", output)
 
 
+class GraphTest(CliTest):
+    KEYS = ["commands", "moving", "bytes", "kind", "policy", "host_us", "device_us", "driver_calls",
+            "bytes_copied"]
+
+    def costs(self, *arguments):
+        """{(commands, moving, bytes, kind, policy): entry}"""
+        found = {}
+        for entry in self.json_of("bench", "graph", "--json", *arguments):
+            self.assertEqual(list(entry), self.KEYS)
+            self.assertGreater(entry["host_us"], 0)
+            self.assertGreater(entry["device_us"], 0)
+            key = tuple(entry[name] for name in self.KEYS[:5])
+            self.assertNotIn(key, found)
+            found[key] = entry
+        return found
+
+    def test_quick(self):
+        found = self.costs("--quick")
+        self.assertEqual({key[:4] for key in found},
+                         {(commands, moving, 4096, kind) for commands in (10, 100)
+                          for moving in ("none", "one", "half", "all")
+                          for kind in ("explicit", "traced")})
+        always = {"eager", "re-record", "update", "copy", "auto"}
+        for kind, own in (("explicit", "patch"), ("traced", "retrace")):
+            def policies(moving):
+                return {key[4] for key in found if key[:4] == (100, moving, 4096, kind)}
+            self.assertEqual(policies("none"), always | {own, "bare", "in-place"})
+            for moving in ("one", "half", "all"):
+                self.assertEqual(policies(moving), always | {own})
+
+    def test_calls_of_a_step(self):
+        def calls(moving, kind, policy):
+            return found[(100, moving, 4096, kind, policy)]["driver_calls"]
+
+        found = self.costs("--quick", "--commands", "100", "--moving", "none,half")
+        recording = {"LaunchKernel": 100, "BeginCapture": 1, "EndCapture": 1, "DestroyGraph": 1,
+                     "LaunchGraph": 1}
+        for kind in ("explicit", "traced"):
+            for policy in ("bare", "in-place", "copy", "auto"):
+                self.assertEqual(calls("none", kind, policy), {"LaunchGraph": 1}, policy)
+            for moving in ("none", "half"):
+                self.assertEqual(calls(moving, kind, "eager"), {"LaunchKernel": 100})
+                self.assertEqual(calls(moving, kind, "re-record"),
+                                 recording | {"Instantiate": 1, "DestroyExec": 1})
+                self.assertEqual(calls(moving, kind, "update"), recording | {"UpdateExec": 1})
+                # Whatever moves: the host writes a table, and the graph copies.
+                self.assertEqual(calls(moving, kind, "copy"), {"LaunchGraph": 1})
+        patched = calls("half", "explicit", "patch")
+        self.assertEqual(sorted(patched), ["LaunchGraph", "SetNodeParams"])
+        self.assertGreaterEqual(patched["SetNodeParams"], 32)
+        self.assertEqual(calls("half", "traced", "retrace")["LaunchKernel"], 100)
+
+    def test_bytes_copied(self):
+        found = self.costs("--quick", "--commands", "10", "--policy", "copy,update")
+        for (_, _, size, _, policy), entry in found.items():
+            # Ten bindings; all are copied in, and the half that is written is copied out.
+            self.assertEqual(entry["bytes_copied"], 15 * size if policy == "copy" else 0)
+
+    def test_remap(self):
+        found = self.costs("--commands", "10", "--policy", "remap", "--moving", "one,half")
+        self.assertEqual(sorted(found), [(10, moving, 1 << 20, kind, "remap")
+                                         for moving in ("half", "one")
+                                         for kind in ("explicit", "traced")])
+        for (_, moving, _, _, _), entry in found.items():
+            moved = 1 if moving == "one" else 5
+            self.assertEqual(entry["driver_calls"], {"Map": moved, "Unmap": moved,
+                                                     "SetAccess": moved, "LaunchGraph": 1})
+
+    def test_text(self):
+        run = keel("bench", "graph", "--quick", "--commands", "10", "--moving", "one", "--device",
+                   "sim:0")
+        self.assert_ok(run)
+        self.assertIn("on sim device 0", run.stdout)
+        self.assertRegex(run.stdout, r"(?m)^ +10  explicit +4 KiB  one +patch +[\d.]+ +[\d.]+ +0 B"
+                                     r"  SetNodeParams 2, LaunchGraph 1$")
+
+    def test_mistakes(self):
+        self.assert_fails(keel("bench", "graph", "--policy", "hope"), 2, "'hope'", "re-record")
+        self.assert_fails(keel("bench", "graph", "--moving", "two"), 2, "'two'", "half")
+        self.assert_fails(keel("bench", "graph", "--commands", "11"), 2, "11", "10, 100, 1000")
+        for option in (["--quick"], ["--policy", "copy"], ["--moving", "one"], ["--commands", "10"]):
+            self.assert_fails(keel("bench", "host", *option), 2, option[0], "'host'")
+
+
 class ChurnTest(CliTest):
     NAMES = ["no leak", "no spurious out-of-memory", "EmptyCache releases", "hits"]
 
@@ -126,7 +210,7 @@ class ChurnTest(CliTest):
 class MistakeTest(CliTest):
     def test_what(self):
         self.assert_fails(keel("bench"), 2, "WHAT", "keel bench --help")
-        self.assert_fails(keel("bench", "speed"), 2, "'speed'", "alloc, churn, host, h2d, train")
+        self.assert_fails(keel("bench", "speed"), 2, "'speed'", "alloc, churn, graph, host, h2d, train")
         self.assert_fails(keel("bench", "alloc", "host"), 2, "'host'", "keel bench --help")
 
     def test_device(self):

@@ -1,15 +1,18 @@
-// keel bench: what allocations, pinned memory and copies cost on a device.
+// keel bench: what allocations, pinned memory, copies and replayed graphs cost on a device.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "bench_churn.h"
+#include "bench_graph.h"
 #include "choice.h"
 #include "command.h"
 #include "format.h"
@@ -28,7 +31,10 @@ struct Options {
   std::string what;
   Choice choice;
   bool json = false;
+  GraphBenchOptions graph;
 };
+
+constexpr std::string_view kKinds[] = {"alloc", "churn", "graph", "host", "h2d", "train"};
 
 void PrintJson(const Json& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
@@ -82,42 +88,121 @@ void PrintDevice(const BenchSetting& setting, const Style& style) {
   std::fflush(stdout);
 }
 
+// Runs one after the other. `show` gives a result in a few words.
+template <class Case, class Show>
+auto RunCases(const Options& options, const std::vector<Case>& cases, Show show)
+    -> Result<std::vector<std::decay_t<decltype(*cases.front().run())>>> {
+  std::vector<std::decay_t<decltype(*cases.front().run())>> results;
+  // Only where somebody watches: the table, or the list, has it all.
+  std::FILE* const out = options.json ? stderr : stdout;
+  const bool watched = IsTerminal(out);
+  std::size_t width = 0;
+  for (const Case& each : cases) width = std::max(width, each.title.size());
+  Progress progress(watched ? out : nullptr, cases.size(), width);
+  for (const Case& each : cases) {
+    progress.Begin(each.title);
+    auto result = each.run();
+    if (!result.ok()) return std::move(result).status().Annotate(each.title);
+    progress.End(show(*result));
+    results.push_back(*std::move(result));
+  }
+  if (watched) fmt::print(out, "\n");
+  return results;
+}
+
 ExitCode Measure(const Options& options, const std::vector<BenchCase>& cases) {
-  std::vector<Measurement> measurements;
-  {
-    // Only where somebody watches: the table has it all.
-    const bool watched = !options.json && IsTerminal(stdout);
-    std::size_t width = 0;
-    for (const BenchCase& each : cases) width = std::max(width, each.title.size());
-    Progress progress(watched ? stdout : nullptr, cases.size(), width);
-    for (const BenchCase& each : cases) {
-      progress.Begin(each.title);
-      auto result = each.run();
-      if (!result.ok()) {
-        return ReportError("bench", std::move(result).status().Annotate(each.title));
-      }
-      std::string shown;
-      for (Measurement& measurement : *result) {
-        shown += fmt::format("{}{} {}", shown.empty() ? "" : ", ", FormatValue(measurement),
-                             UnitName(measurement.unit));
-        measurements.push_back(std::move(measurement));
-      }
-      progress.End(shown);
+  const auto results = RunCases(options, cases, [](const std::vector<Measurement>& measurements) {
+    std::string shown;
+    for (const Measurement& measurement : measurements) {
+      shown += fmt::format("{}{} {}", shown.empty() ? "" : ", ", FormatValue(measurement),
+                           UnitName(measurement.unit));
     }
-    if (watched) fmt::print("\n");
+    return shown;
+  });
+  if (!results.ok()) return ReportError("bench", results.status());
+  Json list = Json::array();
+  Table table({{"MEASURED"}, {"WITH"}, {"VALUE", Table::Align::kRight}, {"UNIT"}});
+  for (const std::vector<Measurement>& measurements : *results) {
+    for (const Measurement& measurement : measurements) {
+      list.push_back(ToJson(measurement));
+      table.Add({measurement.name, FormatParameters(measurement.parameters),
+                 FormatValue(measurement), std::string(UnitName(measurement.unit))});
+    }
   }
   if (options.json) {
-    Json list = Json::array();
-    for (const Measurement& measurement : measurements) list.push_back(ToJson(measurement));
     PrintJson(list);
-    return kSuccess;
+  } else {
+    fmt::print("{}", table.ToString(Style(stdout)));
   }
-  Table table({{"MEASURED"}, {"WITH"}, {"VALUE", Table::Align::kRight}, {"UNIT"}});
-  for (const Measurement& measurement : measurements) {
-    table.Add({measurement.name, FormatParameters(measurement.parameters), FormatValue(measurement),
-               std::string(UnitName(measurement.unit))});
+  return kSuccess;
+}
+
+Json ToJson(const GraphCost& cost) {
+  Json calls = Json::object();
+  for (const auto& [name, count] : cost.driver_calls) calls[std::string(name)] = count;
+  return {{"commands", cost.commands},        {"moving", MovingName(cost.moving)},
+          {"bytes", cost.bytes.count()},      {"kind", cost.traced ? "traced" : "explicit"},
+          {"policy", WayName(cost.way)},      {"host_us", cost.host_us},
+          {"device_us", cost.device_us},      {"driver_calls", std::move(calls)},
+          {"bytes_copied", cost.bytes_copied}};
+}
+
+// The kinds with the most calls; the rest as a sum.
+std::string FormatCalls(std::vector<std::pair<std::string_view, double>> calls) {
+  constexpr std::size_t kShown = 3;
+  std::stable_sort(calls.begin(), calls.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  double rest = 0;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (i >= kShown) {
+      rest += calls[i].second;
+      continue;
+    }
+    text += fmt::format("{}{} {:.4g}", text.empty() ? "" : ", ", calls[i].first, calls[i].second);
   }
-  fmt::print("{}", table.ToString(Style(stdout)));
+  if (rest != 0) text += fmt::format(", others {:.4g}", rest);
+  return text;
+}
+
+ExitCode MeasureGraphs(const Options& options, const BenchSetting& setting) {
+  const auto cases = GraphCases(setting, options.graph);
+  if (!cases.ok()) return ReportError("bench", cases.status());
+  const auto costs = RunCases(options, *cases, [](const GraphCost& cost) {
+    return fmt::format("host {:.1f} us, device {:.1f} us", cost.host_us, cost.device_us);
+  });
+  if (!costs.ok()) return ReportError("bench", costs.status());
+  Json list = Json::array();
+  using Align = Table::Align;
+  Table table({{"COMMANDS", Align::kRight},
+               {"KIND"},
+               {"BUFFERS", Align::kRight},
+               {"MOVING"},
+               {"POLICY"},
+               {"HOST us", Align::kRight},
+               {"DEVICE us", Align::kRight},
+               {"COPIED", Align::kRight},
+               {"DRIVER CALLS"}});
+  const GraphCost* before = nullptr;
+  for (const GraphCost& cost : *costs) {
+    list.push_back(ToJson(cost));
+    const bool same = before != nullptr && before->commands == cost.commands &&
+                      before->traced == cost.traced && before->bytes == cost.bytes &&
+                      before->moving == cost.moving;
+    if (before != nullptr && !same) table.Add({});
+    before = &cost;
+    table.Add({FormatCount(cost.commands), cost.traced ? "traced" : "explicit",
+               ToString(cost.bytes), std::string(MovingName(cost.moving)),
+               std::string(WayName(cost.way)), fmt::format("{:.2f}", cost.host_us),
+               fmt::format("{:.2f}", cost.device_us),
+               ToString(Bytes(static_cast<std::uint64_t>(cost.bytes_copied))),
+               FormatCalls(cost.driver_calls)});
+  }
+  if (options.json) {
+    PrintJson(list);
+  } else {
+    fmt::print("{}", table.ToString(Style(stdout)));
+  }
   return kSuccess;
 }
 
@@ -163,7 +248,23 @@ ExitCode Churn(const Options& options, const BenchSetting& setting) {
   return report->passed() ? kSuccess : kFailure;
 }
 
+// What is measured by other names than graph's takes none of its options.
+Status CheckGraphOptions(const Options& options) {
+  if (options.what == "graph") return OkStatus();
+  const auto given = [&](std::string_view name) {
+    return InvalidArgument(
+        fmt::format("{} is for 'keel bench graph', not for '{}'", name, options.what));
+  };
+  if (!options.graph.commands.empty()) return given("--commands");
+  if (!options.graph.moving.empty()) return given("--moving");
+  if (!options.graph.ways.empty()) return given("--policy");
+  return options.graph.quick ? given("--quick") : OkStatus();
+}
+
 ExitCode Run(const Options& options) {
+  if (const Status status = CheckGraphOptions(options); !status.ok()) {
+    return ReportError("bench", status);
+  }
   const auto& config = memory::AllocatorConfig::FromEnvironment();
   if (!config.ok()) return ReportError("bench", config.status());
   auto device = OpenChosen(options.choice);
@@ -171,6 +272,7 @@ ExitCode Run(const Options& options) {
   const BenchSetting setting{*std::move(device), *config};
   if (!options.json) PrintDevice(setting, Style(stdout));
   if (options.what == "churn") return Churn(options, setting);
+  if (options.what == "graph") return MeasureGraphs(options, setting);
   if (options.what == "host") return Measure(options, HostCases(setting));
   if (options.what == "h2d") return Measure(options, CopyCases(setting));
   if (options.what == "train") return Measure(options, TrainCases(setting));
@@ -178,10 +280,43 @@ ExitCode Run(const Options& options) {
 }
 
 std::string CheckWhat(const std::string& text) {
-  for (const std::string_view known : {"alloc", "churn", "host", "h2d", "train"}) {
+  for (const std::string_view known : kKinds) {
     if (text == known) return {};
   }
-  return fmt::format("there is no '{}'; choose from: alloc, churn, host, h2d, train", text);
+  return fmt::format("there is no '{}'; choose from: {}", text, fmt::join(kKinds, ", "));
+}
+
+void AddGraphOptions(CLI::App& app, GraphBenchOptions& options) {
+  const auto names = [&](const std::string& option, std::vector<std::string>& into,
+                         const std::vector<std::string>& known, const std::string& what) {
+    app.add_option(option, into, fmt::format("graph: {}: {}", what, fmt::join(known, ", ")))
+        ->type_name("NAME")
+        ->delimiter(',')
+        ->check(CLI::Validator(
+            [known, option](const std::string& text) -> std::string {
+              if (std::find(known.begin(), known.end(), text) != known.end()) return {};
+              return fmt::format("there is no '{}'; choose from: {}", text, fmt::join(known, ", "));
+            },
+            "", "name"));
+  };
+  app.add_option("--commands", options.commands,
+                 fmt::format("graph: only programs of so many kernels: {}",
+                             fmt::join(kGraphCommands, ", ")))
+      ->type_name("N")
+      ->delimiter(',')
+      ->check(CLI::Validator(
+          [](const std::string& text) -> std::string {
+            for (const std::uint32_t each : kGraphCommands) {
+              if (text == fmt::format("{}", each)) return {};
+            }
+            return fmt::format("there are no programs of {}; choose from: {}", text,
+                               fmt::join(kGraphCommands, ", "));
+          },
+          "", "number"));
+  names("--moving", options.moving, MovingNames(), "only with so many bindings moving");
+  names("--policy", options.ways, WayNames(), "only these policies");
+  app.add_flag("--quick", options.quick,
+               "graph: small buffers only, no programs of 1000 kernels, less time");
 }
 
 }  // namespace
@@ -189,11 +324,13 @@ std::string CheckWhat(const std::string& text) {
 Command AddBench(CLI::App& parent) {
   auto options = std::make_shared<Options>();
   CLI::App* app =
-      parent.add_subcommand("bench", "Measure allocations, pinned memory and copies on a device");
+      parent.add_subcommand("bench", "Measure memory, copies and replayed graphs on a device");
   app->add_option("WHAT", options->what,
                   "alloc: device memory, pairs of Allocate and Free\n"
                   "churn: device memory, random requests; checks that nothing leaks, nothing\n"
                   "       fails without need, the cache can be emptied and is used\n"
+                  "graph: a step of a recorded program whose buffers move, by what is done about\n"
+                  "       it: re-recorded, updated, copied, patched, remapped, traced again\n"
                   "host:  pinned host memory, pairs and what is held beyond what is asked for\n"
                   "h2d:   copies between pageable memory and the device, own and staged\n"
                   "train: a training step with memory of several kinds, and the calls it makes")
@@ -203,10 +340,13 @@ Command AddBench(CLI::App& parent) {
   AddDriverOption(*app, options->choice.driver, "The driver (default: see 'keel info')");
   AddDeviceOption(*app, options->choice.device);
   app->add_flag("--json", options->json, "Print one JSON list instead of text");
+  AddGraphOptions(*app, options->graph);
   app->footer(
       "The allocator is as KEEL_ALLOC_CONF says. Times are medians of several rounds, in\n"
-      "nanoseconds; on a machine that does nothing else they are worth comparing. Exit code 1\n"
-      "when something churn checks does not hold.");
+      "nanoseconds (graph: microseconds); on a machine that does nothing else they are worth\n"
+      "comparing. graph has one line for each policy: the calling thread's time for a step, the\n"
+      "device's, the bytes that the step copies, and its calls of the driver. Lists are written\n"
+      "with commas. Exit code 1 when something churn checks does not hold.");
   return {app, [options] { return Run(*options); }};
 }
 
