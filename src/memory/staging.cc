@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "keel/base/log.h"
 #include "keel/base/mutex.h"
 #include "keel/memory/event_pool.h"
+#include "memory/copy_choice.h"
 #include "memory/copy_crew.h"
 
 namespace keel::memory {
@@ -54,6 +56,14 @@ class Chunks {
   std::uint64_t buffered_;
 };
 
+hal::Location At(const hal::Location& side, std::uint64_t offset) {
+  return {side.device, side.address + offset};
+}
+
+std::byte* HostSide(const hal::Location& side) {
+  return reinterpret_cast<std::byte*>(side.address);
+}
+
 }  // namespace
 
 class Staging::Line {
@@ -63,6 +73,8 @@ class Staging::Line {
         copy_(parts.copy != nullptr ? std::move(parts.copy) : ParallelCopy::Shared()),
         registrations_(std::move(parts.registrations)),
         options_(options),
+        to_device_(options.to_device_threshold, options.measure),
+        to_host_(options.to_host_threshold, options.measure),
         device_(*allocator_->device()),
         events_(allocator_->device()) {}
   ~Line();
@@ -74,8 +86,11 @@ class Staging::Line {
   Status CopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source, Bytes size,
                     Deadline deadline);
   Stats stats() const {
-    return {staged_.load(std::memory_order_relaxed), direct_.load(std::memory_order_relaxed),
-            pinned_.load(std::memory_order_relaxed)};
+    return {.staged = staged_.load(std::memory_order_relaxed),
+            .direct = direct_.load(std::memory_order_relaxed),
+            .pinned = pinned_.load(std::memory_order_relaxed),
+            .measured = to_device_.measured() + to_host_.measured(),
+            .overruled = to_device_.overruled() + to_host_.overruled()};
   }
 
  private:
@@ -127,8 +142,15 @@ class Staging::Line {
     hal::StreamHandle stream;
   };
 
-  hal::Location OnDevice(DeviceAddress address, std::uint64_t offset) const {
-    return hal::Location::On(device_.id(), address + Bytes(offset));
+  // One way or the other, as `choice` says. `host` is the side that may be pinned already.
+  template <class Staged>
+  Status Choose(hal::StreamHandle stream, const hal::Copy& whole, const void* host,
+                CopyChoice& choice, Deadline deadline, Staged staged);
+  Status StageToDevice(hal::StreamHandle stream, const hal::Copy& whole, Deadline deadline);
+  Status StageToHost(hal::StreamHandle stream, const hal::Copy& whole, Deadline deadline);
+  bool IsIdle(hal::StreamHandle stream) {
+    const Result<hal::Completion> completion = device_.QueryStream(stream);
+    return completion.ok() && *completion == hal::Completion::kDone;
   }
   // By the driver's own path.
   Status CopyDirectly(hal::StreamHandle stream, const hal::Copy& copy);
@@ -146,6 +168,8 @@ class Staging::Line {
   const std::shared_ptr<ParallelCopy> copy_;
   const std::shared_ptr<RegistrationCache> registrations_;
   const StagingOptions options_;
+  CopyChoice to_device_;
+  CopyChoice to_host_;
   hal::Device& device_;
   EventPool events_;
   const std::uint64_t fork_generation_ = ForkGeneration();
@@ -275,27 +299,65 @@ Result<bool> Staging::Line::Capturing(hal::StreamHandle stream) {
   return state != hal::CaptureState::kNone;
 }
 
-Status Staging::Line::CopyToDevice(hal::StreamHandle stream, DeviceAddress destination,
-                                   const void* source, Bytes size, Deadline deadline) {
-  const hal::Copy whole{
-      .destination = OnDevice(destination, 0), .source = hal::Location::Host(source), .size = size};
-  if (size < options_.to_device_threshold || size.empty()) return CopyDirectly(stream, whole);
+template <class Staged>
+Status Staging::Line::Choose(hal::StreamHandle stream, const hal::Copy& whole, const void* host,
+                             CopyChoice& choice, Deadline deadline, Staged staged) {
+  using Clock = std::chrono::steady_clock;
+  CopyChoice::Plan plan = choice.For(whole.size);
+  const bool may_be_pinned =
+      registrations_ != nullptr && choice.Unmeasured(whole.size) == CopyChoice::Way::kStaged;
+  const bool drivers = plan.way == CopyChoice::Way::kDriver && !plan.measure;
+  if (whole.size.empty() || (drivers && !may_be_pinned)) return CopyDirectly(stream, whole);
   KEEL_ASSIGN(const bool capturing, Capturing(stream));
   if (capturing) return CopyDirectly(stream, whole);
   Reclaim();
-  if (registrations_ != nullptr) {
-    const RegistrationLease lease = registrations_->LeaseIfSeen(source, size);
+  if (may_be_pinned) {
+    const RegistrationLease lease = registrations_->LeaseIfSeen(host, whole.size);
     if (lease) return CopyPinned(stream, whole, deadline);
   }
+  // What else is queued would be timed as well.
+  if (plan.measure && !IsIdle(stream)) plan = {choice.Unmeasured(whole.size), false};
+  const auto copy = [&] {
+    return plan.way == CopyChoice::Way::kStaged ? staged() : CopyDirectly(stream, whole);
+  };
+  if (!plan.measure) return copy();
+  const Clock::time_point start = Clock::now();
+  KEEL_TRY(copy());
+  // The copy is queued; that it could not be waited for is nothing that the caller asked about.
+  if (device_.SynchronizeStream(stream, deadline).ok()) {
+    choice.Measured(whole.size, plan.way, Clock::now() - start);
+  }
+  return OkStatus();
+}
 
-  Chunks chunks(size, options_);
+Status Staging::Line::CopyToDevice(hal::StreamHandle stream, DeviceAddress destination,
+                                   const void* source, Bytes size, Deadline deadline) {
+  const hal::Copy whole{.destination = hal::Location::On(device_.id(), destination),
+                        .source = hal::Location::Host(source),
+                        .size = size};
+  return Choose(stream, whole, source, to_device_, deadline,
+                [&] { return StageToDevice(stream, whole, deadline); });
+}
+
+Status Staging::Line::CopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source,
+                                 Bytes size, Deadline deadline) {
+  const hal::Copy whole{.destination = hal::Location::Host(destination),
+                        .source = hal::Location::On(device_.id(), source),
+                        .size = size};
+  return Choose(stream, whole, destination, to_host_, deadline,
+                [&] { return StageToHost(stream, whole, deadline); });
+}
+
+Status Staging::Line::StageToDevice(hal::StreamHandle stream, const hal::Copy& whole,
+                                    Deadline deadline) {
+  Chunks chunks(whole.size, options_);
   Buffer buffer(*this, stream);
   KEEL_TRY(buffer.Take(&chunks));
   if (buffer.data() == nullptr) return CopyDirectly(stream, whole);
 
   PiecewiseCopy copy(*copy_, {.destination = buffer.data(),
-                              .source = static_cast<const std::byte*>(source),
-                              .size = size.count(),
+                              .source = HostSide(whole.source),
+                              .size = whole.size.count(),
                               .chunk = chunks.chunk_size(),
                               .slice = PiecewiseCopy::SliceFor(*copy_, chunks.chunk_size()),
                               .buffered = chunks.buffered(),
@@ -308,7 +370,7 @@ Status Staging::Line::CopyToDevice(hal::StreamHandle stream, DeviceAddress desti
       const Chunk chunk = chunks[sent];
       const bool used_again = sent + chunks.buffered() < chunks.count();
       KEEL_TRY(Enqueue(stream,
-                       {.destination = OnDevice(destination, chunk.offset),
+                       {.destination = At(whole.destination, chunk.offset),
                         .source = hal::Location::Host(buffer.place(sent)),
                         .size = Bytes(chunk.size)},
                        buffer.transfer(sent), used_again));
@@ -325,31 +387,20 @@ Status Staging::Line::CopyToDevice(hal::StreamHandle stream, DeviceAddress desti
       KEEL_TRY(WaitFor(stream, buffer.transfer(arrived), deadline));
     }
   }
-  staged_.fetch_add(size.count(), std::memory_order_relaxed);
+  staged_.fetch_add(whole.size.count(), std::memory_order_relaxed);
   return OkStatus();
 }
 
-Status Staging::Line::CopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source,
-                                 Bytes size, Deadline deadline) {
-  const hal::Copy whole{
-      .destination = hal::Location::Host(destination), .source = OnDevice(source, 0), .size = size};
-  if (size < options_.to_host_threshold || size.empty()) return CopyDirectly(stream, whole);
-  KEEL_ASSIGN(const bool capturing, Capturing(stream));
-  if (capturing) return CopyDirectly(stream, whole);
-  Reclaim();
-  if (registrations_ != nullptr) {
-    const RegistrationLease lease = registrations_->LeaseIfSeen(destination, size);
-    if (lease) return CopyPinned(stream, whole, deadline);
-  }
-
-  Chunks chunks(size, options_);
+Status Staging::Line::StageToHost(hal::StreamHandle stream, const hal::Copy& whole,
+                                  Deadline deadline) {
+  Chunks chunks(whole.size, options_);
   Buffer buffer(*this, stream);
   KEEL_TRY(buffer.Take(&chunks));
   if (buffer.data() == nullptr) return CopyDirectly(stream, whole);
 
-  PiecewiseCopy copy(*copy_, {.destination = static_cast<std::byte*>(destination),
+  PiecewiseCopy copy(*copy_, {.destination = HostSide(whole.destination),
                               .source = buffer.data(),
-                              .size = size.count(),
+                              .size = whole.size.count(),
                               .chunk = chunks.chunk_size(),
                               .slice = PiecewiseCopy::SliceFor(*copy_, chunks.chunk_size()),
                               .buffered = chunks.buffered(),
@@ -362,7 +413,7 @@ Status Staging::Line::CopyToHost(hal::StreamHandle stream, void* destination, De
       const Chunk chunk = chunks[fetched];
       KEEL_TRY(Enqueue(stream,
                        {.destination = hal::Location::Host(buffer.place(fetched)),
-                        .source = OnDevice(source, chunk.offset),
+                        .source = At(whole.source, chunk.offset),
                         .size = Bytes(chunk.size)},
                        buffer.transfer(fetched), true));
       ++fetched;
@@ -376,7 +427,7 @@ Status Staging::Line::CopyToHost(hal::StreamHandle stream, void* destination, De
       KEEL_TRY(WaitFor(stream, buffer.transfer(arrived), deadline));
     }
   }
-  staged_.fetch_add(size.count(), std::memory_order_relaxed);
+  staged_.fetch_add(whole.size.count(), std::memory_order_relaxed);
   return OkStatus();
 }
 
@@ -388,6 +439,7 @@ StagingOptions StagingOptions::From(const AllocatorConfig& config) {
   options.to_host_threshold = config.staging_threshold.value_or(options.to_host_threshold);
   options.least_chunk = std::min(options.least_chunk, config.staging_chunk);
   options.most_chunk = config.staging_chunk;
+  options.measure = !config.staging_threshold.has_value();
   return options;
 }
 

@@ -144,6 +144,38 @@ TEST_F(StagingTest, ACopyThatFitsIntoTheBufferWaitsForNothingAndRecordsOneEvent)
   EXPECT_LE(device_->calls(Primitive::kRecordEvent), 8U) << "one for each chunk";
 }
 
+TEST_F(StagingTest, TheFirstCopiesOfASizeGoBothWaysAndAreTimed) {
+  const auto staging = Make({.measure = true});
+  std::vector<unsigned char> host = Pattern((1_MiB).count(), 1);
+  std::vector<unsigned char> back(host.size());
+  const auto both = [&] {
+    ASSERT_TRUE(IsOk(staging->CopyToDevice(stream_.get(), memory_.address(), host.data(), 1_MiB)));
+    ASSERT_TRUE(IsOk(staging->CopyToHost(stream_.get(), back.data(), memory_.address(), 1_MiB)));
+    ASSERT_EQ(back, host);
+    for (unsigned char& byte : host) ++byte;
+  };
+  // On a stream with work of its own nothing is timed.
+  ASSERT_TRUE(IsOk(controls().HoldStream(stream_.get())));
+  ASSERT_TRUE(IsOk(inner_->EnqueueFill(
+      stream_.get(), {.destination = memory_.address(), .value = 7, .width = 1, .count = 60000})));
+  ASSERT_TRUE(IsOk(staging->CopyToDevice(stream_.get(), memory_.address(), host.data(), 1_MiB)));
+  EXPECT_EQ(staging->stats().measured, 0U);
+  EXPECT_EQ(staging->stats().staged, (1_MiB).count()) << "as the threshold says";
+  ASSERT_TRUE(IsOk(controls().ReleaseStream(stream_.get())));
+  ASSERT_TRUE(IsOk(stream_.Synchronize()));
+
+  for (int turn = 0; turn < 10; ++turn) both();
+  EXPECT_EQ(staging->stats().measured, 20U);
+  EXPECT_EQ(staging->stats().staged, 11 * (1_MiB).count());
+  EXPECT_EQ(staging->stats().direct, 10 * (1_MiB).count());
+  const Staging::Stats before = staging->stats();
+  for (int turn = 0; turn < 10; ++turn) both();
+  const Staging::Stats after = staging->stats();
+  EXPECT_EQ(after.measured, 20U) << "it is known now";
+  EXPECT_EQ((after.staged - before.staged) % (10 * (1_MiB).count()), 0U)
+      << "either all of one direction or none";
+}
+
 TEST_F(StagingTest, ABufferThatCannotBeHadIsHadSmaller) {
   // Of 256 KiB, where 768 KiB are wanted.
   StagingOptions options = kFine;

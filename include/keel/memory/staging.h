@@ -39,7 +39,7 @@
 namespace keel::memory {
 
 struct StagingOptions {
-  // Copies below are the driver's, which is faster there on what was measured.
+  // Copies below are the driver's.
   Bytes to_device_threshold = 512_KiB;
   Bytes to_host_threshold = 128_KiB;
   // A copy is cut into `pieces`, but no chunk is smaller or larger than these.
@@ -50,7 +50,12 @@ struct StagingOptions {
   // it never waits for the device.
   int buffers = 3;
 
-  // As staging_threshold and staging_chunk say.
+  // From 128 KiB to 8 MiB the first copies of each power of two, on streams that have nothing else
+  // to do, go both ways, five times each, and wait until the bytes are there; then the faster way
+  // is kept, whatever the threshold says.
+  bool measure = false;
+
+  // As staging_threshold and staging_chunk say; with the threshold on auto it measures.
   KEEL_EXPORT static StagingOptions From(const AllocatorConfig& config);
 };
 
@@ -63,11 +68,15 @@ struct StagingParts {
 
 class KEEL_EXPORT Staging {
  public:
-  // Bytes by the way that they went.
   struct Stats {
+    // Bytes by the way that they went.
     std::uint64_t staged = 0;
     std::uint64_t direct = 0;  // the driver's own path
     std::uint64_t pinned = 0;  // without a buffer, from memory that was pinned
+    // Copies that were timed, and how many powers of two go another way for it than the thresholds
+    // say.
+    std::uint64_t measured = 0;
+    std::uint64_t overruled = 0;
   };
 
   explicit Staging(StagingParts parts, const StagingOptions& options = {});
