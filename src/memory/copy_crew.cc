@@ -209,6 +209,7 @@ CopyJob* CopyCrew::Open(const CopyShape& shape) {
     open_.fetch_or(1U << i, std::memory_order_release);
     return &job;
   }
+  alone_.fetch_add(1, std::memory_order_relaxed);
   return nullptr;
 }
 

@@ -99,7 +99,10 @@ class CopyCrew {
   const ParallelCopyOptions& options() const { return options_; }
   int threads() const { return threads_; }
   bool here() const { return fork_generation_ == ForkGeneration(); }
-  std::uint64_t wakes() const { return wakes_.load(std::memory_order_relaxed); }
+  ParallelCopy::Stats stats() const {
+    return {.wakes = wakes_.load(std::memory_order_relaxed),
+            .alone = alone_.load(std::memory_order_relaxed)};
+  }
 
   // A job for a copy of this size with its workers, who can join at once; null: the caller copies
   // alone.
@@ -130,6 +133,7 @@ class CopyCrew {
   std::atomic<std::int32_t> sleeping_{0};  // or about to
   std::atomic<std::int32_t> to_wake_{0};   // whoever wakes goes on with
   std::atomic<std::uint64_t> wakes_{0};
+  std::atomic<std::uint64_t> alone_{0};
   std::atomic<bool> dismissed_{false};
 
   std::atomic<bool> started_{false};

@@ -55,6 +55,6 @@ void ParallelCopy::Copy(void* destination, const void* source, Bytes size,
 
 int ParallelCopy::threads() const { return crew_->here() ? crew_->threads() : 1; }
 
-ParallelCopy::Stats ParallelCopy::stats() const { return {.wakes = crew_->wakes()}; }
+ParallelCopy::Stats ParallelCopy::stats() const { return crew_->stats(); }
 
 }  // namespace keel::memory

@@ -56,6 +56,7 @@ class KEEL_EXPORT ParallelCopy {
  public:
   struct Stats {
     std::uint64_t wakes = 0;  // calls of the kernel to wake a worker, by copies
+    std::uint64_t alone = 0;  // copies without workers, because too many others were under way
   };
 
   explicit ParallelCopy(const ParallelCopyOptions& options = {});
