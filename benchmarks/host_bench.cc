@@ -11,9 +11,8 @@
 // Ways take turns (the number behind the name); the table at the end has their medians.
 //
 // Own options, to find the best settings of a machine: --threshold --least-chunk --most-chunk
-// --pieces --buffers --threads --slice --inline-limit --streaming --linger (microseconds). --json
-// prints JSON and
-// no table. All others are those of Google Benchmark.
+// --pieces --buffers --threads --share --slice --inline-limit --streaming --linger (microseconds).
+// --json prints JSON and no table. All others are those of Google Benchmark.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -291,6 +290,8 @@ Settings TakeSettings(std::vector<char*>& arguments) {
       settings.staging.buffers = number();
     } else if (name == "--threads") {
       settings.copy.threads = number();
+    } else if (name == "--share") {
+      settings.copy.share = bytes();
     } else if (name == "--slice") {
       settings.copy.slice = bytes();
     } else if (name == "--inline-limit") {

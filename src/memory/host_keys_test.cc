@@ -261,8 +261,8 @@ TEST_F(StagingKeysTest, StagingThreshold) {
   for (const char* const text : {"", "staging_threshold:auto"}) {
     expect(text, 127_KiB, false, false);
     expect(text, 128_KiB, false, true);
-    expect(text, 4_MiB - 1_B, false, true);
-    expect(text, 4_MiB, true, true);
+    expect(text, 512_KiB - 1_B, false, true);
+    expect(text, 512_KiB, true, true);
   }
   expect("staging_threshold:1MiB", 1_MiB - 1_B, false, false);
   expect("staging_threshold:1MiB", 1_MiB, true, true);
@@ -276,7 +276,7 @@ TEST_F(StagingKeysTest, StagingChunk) {
     Copies(text, 4_MiB);
     return device_->calls(Primitive::kCopy);
   };
-  EXPECT_EQ(copies("staging_threshold:0"), 2 * 4U);
+  EXPECT_EQ(copies("staging_threshold:0"), 2 * 8U);
   EXPECT_EQ(copies("staging_threshold:0,staging_chunk:64KiB"), 2 * 64U);
   EXPECT_EQ(copies("staging_threshold:0,staging_chunk:512KiB"), 2 * 8U);
 }

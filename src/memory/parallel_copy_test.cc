@@ -6,14 +6,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <random>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "base/forked_child_test.h"
+#include "base/thread_states_test.h"
 
 namespace keel::memory {
 namespace {
@@ -99,21 +97,6 @@ TEST(ParallelCopyTest, CallersAtTheSameTimeEachGetTheirWholeCopy) {
     }
     for (std::thread& caller : callers) caller.join();
   }
-}
-
-// What the kernel says about the threads of this process but the calling one: "S" for asleep.
-std::string StatesOfOthers() {
-  std::string states;
-  const std::string own = std::to_string(gettid());
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    if (task.path().filename() == own) continue;
-    std::ifstream file(task.path() / "stat");
-    std::string text;
-    std::getline(file, text);
-    const std::size_t name_end = text.rfind(')');
-    if (name_end != std::string::npos) states += text.at(name_end + 2);
-  }
-  return states;
 }
 
 // T9

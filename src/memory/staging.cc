@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <span>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -11,6 +11,8 @@
 #include "keel/base/log.h"
 #include "keel/base/mutex.h"
 #include "keel/memory/event_pool.h"
+#include "memory/copy_choice.h"
+#include "memory/copy_crew.h"
 
 namespace keel::memory {
 namespace {
@@ -29,12 +31,20 @@ class Chunks {
     const auto pieces = static_cast<std::uint64_t>(std::max(options.pieces, 1));
     const std::uint64_t even = (size_ / pieces + kPage - 1) / kPage * kPage;
     const std::uint64_t least = std::max(options.least_chunk.count(), kPage);
-    chunk_ = std::clamp(even, least, std::max(options.most_chunk.count(), least));
+    const std::uint64_t most = std::max(options.most_chunk.count(), least);
+    const auto buffers = static_cast<std::uint64_t>(std::max(options.buffers, 1));
     // No buffer is larger than the copy.
-    chunk_ = std::min(chunk_, size_);
+    chunk_ = std::min(std::clamp(even, least, most), size_);
+    buffered_ = std::clamp<std::uint64_t>(buffers * most / chunk_, 1, count());
   }
   std::uint64_t count() const { return (size_ + chunk_ - 1) / chunk_; }
-  Bytes chunk_size() const { return Bytes(chunk_); }
+  std::uint64_t chunk_size() const { return chunk_; }
+  // That the buffer has place for, and how large it is then.
+  std::uint64_t buffered() const { return buffered_; }
+  Bytes buffer_size() const { return Bytes(std::min(buffered_ * chunk_, size_)); }
+  // False: it is only one.
+  bool HalveBuffer() { return std::exchange(buffered_, (buffered_ + 1) / 2) > 1; }
+
   Chunk operator[](std::uint64_t index) const {
     const std::uint64_t offset = index * chunk_;
     return {offset, std::min(chunk_, size_ - offset)};
@@ -43,7 +53,16 @@ class Chunks {
  private:
   std::uint64_t size_;
   std::uint64_t chunk_;
+  std::uint64_t buffered_;
 };
+
+hal::Location At(const hal::Location& side, std::uint64_t offset) {
+  return {side.device, side.address + offset};
+}
+
+std::byte* HostSide(const hal::Location& side) {
+  return reinterpret_cast<std::byte*>(side.address);
+}
 
 }  // namespace
 
@@ -54,6 +73,8 @@ class Staging::Line {
         copy_(parts.copy != nullptr ? std::move(parts.copy) : ParallelCopy::Shared()),
         registrations_(std::move(parts.registrations)),
         options_(options),
+        to_device_(options.to_device_threshold, options.measure),
+        to_host_(options.to_host_threshold, options.measure),
         device_(*allocator_->device()),
         events_(allocator_->device()) {}
   ~Line();
@@ -65,39 +86,54 @@ class Staging::Line {
   Status CopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source, Bytes size,
                     Deadline deadline);
   Stats stats() const {
-    return {staged_.load(std::memory_order_relaxed), direct_.load(std::memory_order_relaxed),
-            pinned_.load(std::memory_order_relaxed)};
+    return {.staged = staged_.load(std::memory_order_relaxed),
+            .direct = direct_.load(std::memory_order_relaxed),
+            .pinned = pinned_.load(std::memory_order_relaxed),
+            .measured = to_device_.measured() + to_host_.measured(),
+            .overruled = to_device_.overruled() + to_host_.overruled()};
   }
 
  private:
-  // A pinned buffer and what is known about its transfer.
-  struct Buffer {
-    void* data = nullptr;
+  // What is known about the transfer that was last queued for a chunk's place in the buffer.
+  struct Transfer {
     PooledEvent event;
     enum class State : std::uint8_t {
-      kIdle,      // the device does not use it
-      kQueued,    // a transfer is queued, and `event` does not stand for it
-      kRecorded,  // a transfer is queued, and `event` stands for it
+      kIdle,      // none, or it is done
+      kQueued,    // and `event` does not stand for it
+      kRecorded,  // and `event` stands for it
     } state = State::kIdle;
   };
 
-  // The buffers of one copy, used in turn. Gives them back on every path.
-  class Buffers {
+  // The pinned memory of one copy: places for chunks, used in turn. Given back on every path.
+  class Buffer {
    public:
-    Buffers(Line& line, hal::StreamHandle stream) : line_(line), stream_(stream) {}
-    ~Buffers() { line_.PutBack(stream_, buffers_); }
-    Buffers(const Buffers&) = delete;
-    Buffers& operator=(const Buffers&) = delete;
+    Buffer(Line& line, hal::StreamHandle stream) : line_(line), stream_(stream) {}
+    ~Buffer() {
+      if (data_ != nullptr) line_.PutBack(stream_, data_, idle());
+    }
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
 
-    // As many as a copy may have, or as there is memory for: perhaps none.
-    Status Fill(const Chunks& chunks);
-    Buffer& of(std::uint64_t chunk) { return buffers_[chunk % buffers_.size()]; }
-    std::uint64_t count() const { return buffers_.size(); }
+    // As large as there is memory for, which `chunks` knows then; perhaps there is none.
+    Status Take(Chunks* chunks);
+    std::byte* data() const { return static_cast<std::byte*>(data_); }
+    std::byte* place(std::uint64_t chunk) const {
+      return data() + chunk % transfers_.size() * chunk_size_;
+    }
+    Transfer& transfer(std::uint64_t chunk) { return transfers_[chunk % transfers_.size()]; }
 
    private:
+    bool idle() const {
+      return std::all_of(transfers_.begin(), transfers_.end(), [](const Transfer& transfer) {
+        return transfer.state == Transfer::State::kIdle;
+      });
+    }
+
     Line& line_;
     const hal::StreamHandle stream_;
-    std::vector<Buffer> buffers_;
+    void* data_ = nullptr;
+    std::uint64_t chunk_size_ = 0;
+    std::vector<Transfer> transfers_;
   };
 
   // A buffer that may still be written or read by a transfer of the stream.
@@ -106,25 +142,34 @@ class Staging::Line {
     hal::StreamHandle stream;
   };
 
-  hal::Location OnDevice(DeviceAddress address, std::uint64_t offset) const {
-    return hal::Location::On(device_.id(), address + Bytes(offset));
+  // One way or the other, as `choice` says. `host` is the side that may be pinned already.
+  template <class Staged>
+  Status Choose(hal::StreamHandle stream, const hal::Copy& whole, const void* host,
+                CopyChoice& choice, Deadline deadline, Staged staged);
+  Status StageToDevice(hal::StreamHandle stream, const hal::Copy& whole, Deadline deadline);
+  Status StageToHost(hal::StreamHandle stream, const hal::Copy& whole, Deadline deadline);
+  bool IsIdle(hal::StreamHandle stream) {
+    const Result<hal::Completion> completion = device_.QueryStream(stream);
+    return completion.ok() && *completion == hal::Completion::kDone;
   }
   // By the driver's own path.
   Status CopyDirectly(hal::StreamHandle stream, const hal::Copy& copy);
   // From or to memory that `lease` keeps pinned, and until it is done.
   Status CopyPinned(hal::StreamHandle stream, const hal::Copy& copy, Deadline deadline);
   Result<bool> Capturing(hal::StreamHandle stream);
-  Status Enqueue(hal::StreamHandle stream, const hal::Copy& copy, Buffer& buffer, bool record);
-  // Whether the device is known not to use it; does not wait.
-  bool Idle(Buffer& buffer);
-  Status WaitFor(hal::StreamHandle stream, Buffer& buffer, Deadline deadline);
-  void PutBack(hal::StreamHandle stream, std::span<Buffer> buffers) KEEL_EXCLUDES(mutex_);
+  Status Enqueue(hal::StreamHandle stream, const hal::Copy& copy, Transfer& transfer, bool record);
+  // Whether it is known to be done; does not wait.
+  static bool Idle(Transfer& transfer);
+  Status WaitFor(hal::StreamHandle stream, Transfer& transfer, Deadline deadline);
+  void PutBack(hal::StreamHandle stream, void* data, bool idle) KEEL_EXCLUDES(mutex_);
   void Reclaim() KEEL_EXCLUDES(mutex_);
 
   const std::shared_ptr<HostAllocator> allocator_;
   const std::shared_ptr<ParallelCopy> copy_;
   const std::shared_ptr<RegistrationCache> registrations_;
   const StagingOptions options_;
+  CopyChoice to_device_;
+  CopyChoice to_host_;
   hal::Device& device_;
   EventPool events_;
   const std::uint64_t fork_generation_ = ForkGeneration();
@@ -148,78 +193,70 @@ Staging::Line::~Line() {
   for (const Stranded& stranded : stranded_) static_cast<void>(allocator_->Free(stranded.data));
 }
 
-// --- Buffers -----------------------------------------------------------------------------------
+// --- The buffer --------------------------------------------------------------------------------
 
-Status Staging::Line::Buffers::Fill(const Chunks& chunks) {
-  const auto most = static_cast<std::uint64_t>(std::max(line_.options_.buffers, 1));
-  const std::uint64_t wanted = std::min(chunks.count(), most);
-  buffers_.reserve(wanted);
-  while (buffers_.size() < wanted) {
-    const Result<void*> data = line_.allocator_->Allocate(chunks.chunk_size());
-    if (!data.ok()) {
-      const Status status = data.status();
-      return status.code() == StatusCode::kResourceExhausted ? OkStatus() : status;
+Status Staging::Line::Buffer::Take(Chunks* chunks) {
+  do {
+    const Result<void*> data = line_.allocator_->Allocate(chunks->buffer_size());
+    if (data.ok()) {
+      data_ = *data;
+      chunk_size_ = chunks->chunk_size();
+      transfers_.resize(chunks->buffered());
+      return OkStatus();
     }
-    buffers_.emplace_back().data = *data;
-  }
+    if (data.status().code() != StatusCode::kResourceExhausted) return data.status();
+  } while (chunks->HalveBuffer());
   return OkStatus();
 }
 
-bool Staging::Line::Idle(Buffer& buffer) {
-  if (buffer.state == Buffer::State::kRecorded) {
-    const Result<hal::Completion> completion = buffer.event.Query();
+bool Staging::Line::Idle(Transfer& transfer) {
+  if (transfer.state == Transfer::State::kRecorded) {
+    const Result<hal::Completion> completion = transfer.event.Query();
     // An error is for whoever waits.
     if (completion.ok() && *completion == hal::Completion::kDone) {
-      buffer.state = Buffer::State::kIdle;
+      transfer.state = Transfer::State::kIdle;
     }
   }
-  return buffer.state == Buffer::State::kIdle;
+  return transfer.state == Transfer::State::kIdle;
 }
 
-Status Staging::Line::Enqueue(hal::StreamHandle stream, const hal::Copy& copy, Buffer& buffer,
+Status Staging::Line::Enqueue(hal::StreamHandle stream, const hal::Copy& copy, Transfer& transfer,
                               bool record) {
   KEEL_TRY(device_.EnqueueCopy(stream, copy));
-  buffer.state = Buffer::State::kQueued;
+  transfer.state = Transfer::State::kQueued;
   if (!record) return OkStatus();
-  if (!buffer.event) {
+  if (!transfer.event) {
     Result<PooledEvent> event = events_.Acquire();
-    // Without one, whoever needs the buffer waits for the stream.
+    // Without one, whoever needs the place waits for the stream.
     if (!event.ok()) return OkStatus();
-    buffer.event = *std::move(event);
+    transfer.event = *std::move(event);
   }
-  if (buffer.event.Record(stream).ok()) buffer.state = Buffer::State::kRecorded;
+  if (transfer.event.Record(stream).ok()) transfer.state = Transfer::State::kRecorded;
   return OkStatus();
 }
 
-Status Staging::Line::WaitFor(hal::StreamHandle stream, Buffer& buffer, Deadline deadline) {
-  if (buffer.state == Buffer::State::kRecorded) {
-    KEEL_TRY(buffer.event.Synchronize(deadline));
-  } else if (buffer.state == Buffer::State::kQueued) {
+Status Staging::Line::WaitFor(hal::StreamHandle stream, Transfer& transfer, Deadline deadline) {
+  if (transfer.state == Transfer::State::kRecorded) {
+    KEEL_TRY(transfer.event.Synchronize(deadline));
+  } else if (transfer.state == Transfer::State::kQueued) {
     KEEL_TRY(device_.SynchronizeStream(stream, deadline));
   }
-  buffer.state = Buffer::State::kIdle;
+  transfer.state = Transfer::State::kIdle;
   return OkStatus();
 }
 
-void Staging::Line::PutBack(hal::StreamHandle stream, std::span<Buffer> buffers) {
-  std::vector<void*> free;
-  std::vector<Stranded> stranded;
-  for (Buffer& buffer : buffers) {
-    // The allocator waits for the stream, without anybody waiting; else somebody must.
-    const bool known = buffer.state == Buffer::State::kIdle ||
-                       allocator_->RecordUse(buffer.data, stream).ok() ||
-                       WaitFor(stream, buffer, Deadline::Never()).ok() || !device_.Health().ok();
-    if (known) {
-      free.push_back(buffer.data);
-    } else {
-      stranded.push_back({buffer.data, stream});
-    }
+void Staging::Line::PutBack(hal::StreamHandle stream, void* data, bool idle) {
+  // The allocator waits for the stream, without anybody waiting; else somebody must.
+  const bool known = idle || allocator_->RecordUse(data, stream).ok() ||
+                     device_.SynchronizeStream(stream, Deadline::Never()).ok() ||
+                     !device_.Health().ok();
+  if (known) {
+    const Status status = allocator_->Free(data);
+    if (!status.ok()) Log(LogLevel::kWarn, "Staging: " + status.ToString());
+    return;
   }
-  const Status status = allocator_->FreeAll(free);
-  if (!status.ok()) Log(LogLevel::kWarn, "Staging: " + status.ToString());
-  if (stranded.empty()) return;
   MutexLock lock(mutex_);
-  stranded_.insert(stranded_.end(), stranded.begin(), stranded.end());
+  stranded_.push_back({data, stream});
   any_stranded_.store(true, std::memory_order_release);
 }
 
@@ -231,10 +268,7 @@ void Staging::Line::Reclaim() {
     stranded.swap(stranded_);
     any_stranded_.store(false, std::memory_order_release);
   }
-  for (const Stranded& one : stranded) {
-    Buffer buffer{.data = one.data, .event = {}, .state = Buffer::State::kQueued};
-    PutBack(one.stream, {&buffer, 1});
-  }
+  for (const Stranded& one : stranded) PutBack(one.stream, one.data, false);
 }
 
 // --- Copies ------------------------------------------------------------------------------------
@@ -247,9 +281,9 @@ Status Staging::Line::CopyDirectly(hal::StreamHandle stream, const hal::Copy& co
 
 Status Staging::Line::CopyPinned(hal::StreamHandle stream, const hal::Copy& copy,
                                  Deadline deadline) {
-  Buffer none;
-  KEEL_TRY(Enqueue(stream, copy, none, true));
-  Status status = WaitFor(stream, none, deadline);
+  Transfer transfer;
+  KEEL_TRY(Enqueue(stream, copy, transfer, true));
+  Status status = WaitFor(stream, transfer, deadline);
   if (!status.ok() && device_.Health().ok()) {
     // The memory is the caller's and pinned only while it is leased: leave when nothing uses it.
     const Status idle = device_.SynchronizeStream(stream, Deadline::Never());
@@ -265,93 +299,135 @@ Result<bool> Staging::Line::Capturing(hal::StreamHandle stream) {
   return state != hal::CaptureState::kNone;
 }
 
-Status Staging::Line::CopyToDevice(hal::StreamHandle stream, DeviceAddress destination,
-                                   const void* source, Bytes size, Deadline deadline) {
-  const hal::Copy whole{
-      .destination = OnDevice(destination, 0), .source = hal::Location::Host(source), .size = size};
-  if (size < options_.to_device_threshold || size.empty()) return CopyDirectly(stream, whole);
+template <class Staged>
+Status Staging::Line::Choose(hal::StreamHandle stream, const hal::Copy& whole, const void* host,
+                             CopyChoice& choice, Deadline deadline, Staged staged) {
+  using Clock = std::chrono::steady_clock;
+  CopyChoice::Plan plan = choice.For(whole.size);
+  const bool may_be_pinned =
+      registrations_ != nullptr && choice.Unmeasured(whole.size) == CopyChoice::Way::kStaged;
+  const bool drivers = plan.way == CopyChoice::Way::kDriver && !plan.measure;
+  if (whole.size.empty() || (drivers && !may_be_pinned)) return CopyDirectly(stream, whole);
   KEEL_ASSIGN(const bool capturing, Capturing(stream));
   if (capturing) return CopyDirectly(stream, whole);
   Reclaim();
-  if (registrations_ != nullptr) {
-    const RegistrationLease lease = registrations_->LeaseIfSeen(source, size);
+  if (may_be_pinned) {
+    const RegistrationLease lease = registrations_->LeaseIfSeen(host, whole.size);
     if (lease) return CopyPinned(stream, whole, deadline);
   }
-
-  const Chunks chunks(size, options_);
-  const auto* const bytes = static_cast<const std::byte*>(source);
-  Buffers buffers(*this, stream);
-  KEEL_TRY(buffers.Fill(chunks));
-  if (buffers.count() == 0) return CopyDirectly(stream, whole);
-
-  std::uint64_t sent = 0;  // chunks
-  const auto send = [&]() -> Status {
-    const Chunk chunk = chunks[sent];
-    Buffer& buffer = buffers.of(sent);
-    const bool used_again = sent + buffers.count() < chunks.count();
-    KEEL_TRY(Enqueue(stream,
-                     {.destination = OnDevice(destination, chunk.offset),
-                      .source = hal::Location::Host(buffer.data),
-                      .size = Bytes(chunk.size)},
-                     buffer, used_again));
-    ++sent;
-    return OkStatus();
+  // What else is queued would be timed as well.
+  if (plan.measure && !IsIdle(stream)) plan = {choice.Unmeasured(whole.size), false};
+  const auto copy = [&] {
+    return plan.way == CopyChoice::Way::kStaged ? staged() : CopyDirectly(stream, whole);
   };
-  for (std::uint64_t i = 0; i < chunks.count(); ++i) {
-    Buffer& buffer = buffers.of(i);
-    // What the host has copied must be on its way before the host waits, or its buffer is needed.
-    if (sent < i && (buffers.count() == 1 || !Idle(buffer))) KEEL_TRY(send());
-    KEEL_TRY(WaitFor(stream, buffer, deadline));
-    const Chunk chunk = chunks[i];
-    Status status;
-    // Else it is sent while the workers copy this one.
-    copy_->Copy(buffer.data, bytes + chunk.offset, Bytes(chunk.size), [&] {
-      if (sent < i) status = send();
-    });
-    KEEL_TRY(std::move(status));
+  if (!plan.measure) return copy();
+  const Clock::time_point start = Clock::now();
+  KEEL_TRY(copy());
+  // The copy is queued; that it could not be waited for is nothing that the caller asked about.
+  if (device_.SynchronizeStream(stream, deadline).ok()) {
+    choice.Measured(whole.size, plan.way, Clock::now() - start);
   }
-  KEEL_TRY(send());
-  staged_.fetch_add(size.count(), std::memory_order_relaxed);
   return OkStatus();
+}
+
+Status Staging::Line::CopyToDevice(hal::StreamHandle stream, DeviceAddress destination,
+                                   const void* source, Bytes size, Deadline deadline) {
+  const hal::Copy whole{.destination = hal::Location::On(device_.id(), destination),
+                        .source = hal::Location::Host(source),
+                        .size = size};
+  return Choose(stream, whole, source, to_device_, deadline,
+                [&] { return StageToDevice(stream, whole, deadline); });
 }
 
 Status Staging::Line::CopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source,
                                  Bytes size, Deadline deadline) {
-  const hal::Copy whole{
-      .destination = hal::Location::Host(destination), .source = OnDevice(source, 0), .size = size};
-  if (size < options_.to_host_threshold || size.empty()) return CopyDirectly(stream, whole);
-  KEEL_ASSIGN(const bool capturing, Capturing(stream));
-  if (capturing) return CopyDirectly(stream, whole);
-  Reclaim();
-  if (registrations_ != nullptr) {
-    const RegistrationLease lease = registrations_->LeaseIfSeen(destination, size);
-    if (lease) return CopyPinned(stream, whole, deadline);
-  }
+  const hal::Copy whole{.destination = hal::Location::Host(destination),
+                        .source = hal::Location::On(device_.id(), source),
+                        .size = size};
+  return Choose(stream, whole, destination, to_host_, deadline,
+                [&] { return StageToHost(stream, whole, deadline); });
+}
 
-  const Chunks chunks(size, options_);
-  auto* const bytes = static_cast<std::byte*>(destination);
-  Buffers buffers(*this, stream);
-  KEEL_TRY(buffers.Fill(chunks));
-  if (buffers.count() == 0) return CopyDirectly(stream, whole);
+Status Staging::Line::StageToDevice(hal::StreamHandle stream, const hal::Copy& whole,
+                                    Deadline deadline) {
+  Chunks chunks(whole.size, options_);
+  Buffer buffer(*this, stream);
+  KEEL_TRY(buffer.Take(&chunks));
+  if (buffer.data() == nullptr) return CopyDirectly(stream, whole);
 
-  std::uint64_t fetched = 0;  // chunks
-  for (std::uint64_t i = 0; i < chunks.count(); ++i) {
-    // As many under way as there are buffers.
-    for (; fetched < std::min(chunks.count(), i + buffers.count()); ++fetched) {
-      const Chunk chunk = chunks[fetched];
-      Buffer& buffer = buffers.of(fetched);
+  PiecewiseCopy copy(*copy_, {.destination = buffer.data(),
+                              .source = HostSide(whole.source),
+                              .size = whole.size.count(),
+                              .chunk = chunks.chunk_size(),
+                              .slice = PiecewiseCopy::SliceFor(*copy_, chunks.chunk_size()),
+                              .buffered = chunks.buffered(),
+                              .buffer = CopyShape::Buffer::kDestination});
+  copy.Allow(chunks.buffered());
+  std::uint64_t sent = 0;     // chunks
+  std::uint64_t arrived = 0;  // chunks, as far as somebody looked
+  while (sent < chunks.count()) {
+    if (sent < copy.Done()) {
+      const Chunk chunk = chunks[sent];
+      const bool used_again = sent + chunks.buffered() < chunks.count();
       KEEL_TRY(Enqueue(stream,
-                       {.destination = hal::Location::Host(buffer.data),
-                        .source = OnDevice(source, chunk.offset),
+                       {.destination = At(whole.destination, chunk.offset),
+                        .source = hal::Location::Host(buffer.place(sent)),
                         .size = Bytes(chunk.size)},
-                       buffer, true));
+                       buffer.transfer(sent), used_again));
+      ++sent;
+    } else if (copy.allowed() < chunks.count() && arrived < sent &&
+               Idle(buffer.transfer(arrived))) {
+      copy.Allow(++arrived + chunks.buffered());
+    } else if (copy.Help()) {
+      continue;
+    } else if (sent < copy.allowed()) {
+      copy.AwaitMore();
+    } else {
+      // The buffer is full, and all of it on its way.
+      KEEL_TRY(WaitFor(stream, buffer.transfer(arrived), deadline));
     }
-    Buffer& buffer = buffers.of(i);
-    KEEL_TRY(WaitFor(stream, buffer, deadline));
-    const Chunk chunk = chunks[i];
-    copy_->Copy(bytes + chunk.offset, buffer.data, Bytes(chunk.size));
   }
-  staged_.fetch_add(size.count(), std::memory_order_relaxed);
+  staged_.fetch_add(whole.size.count(), std::memory_order_relaxed);
+  return OkStatus();
+}
+
+Status Staging::Line::StageToHost(hal::StreamHandle stream, const hal::Copy& whole,
+                                  Deadline deadline) {
+  Chunks chunks(whole.size, options_);
+  Buffer buffer(*this, stream);
+  KEEL_TRY(buffer.Take(&chunks));
+  if (buffer.data() == nullptr) return CopyDirectly(stream, whole);
+
+  PiecewiseCopy copy(*copy_, {.destination = HostSide(whole.destination),
+                              .source = buffer.data(),
+                              .size = whole.size.count(),
+                              .chunk = chunks.chunk_size(),
+                              .slice = PiecewiseCopy::SliceFor(*copy_, chunks.chunk_size()),
+                              .buffered = chunks.buffered(),
+                              .buffer = CopyShape::Buffer::kSource});
+  std::uint64_t fetched = 0;  // chunks
+  while (copy.Done() < chunks.count()) {
+    const std::uint64_t arrived = copy.allowed();
+    if (fetched < std::min(chunks.count(), copy.Done() + chunks.buffered())) {
+      // As many under way as there are places.
+      const Chunk chunk = chunks[fetched];
+      KEEL_TRY(Enqueue(stream,
+                       {.destination = hal::Location::Host(buffer.place(fetched)),
+                        .source = At(whole.source, chunk.offset),
+                        .size = Bytes(chunk.size)},
+                       buffer.transfer(fetched), true));
+      ++fetched;
+    } else if (arrived < fetched && Idle(buffer.transfer(arrived))) {
+      copy.Allow(arrived + 1);
+    } else if (copy.Help()) {
+      continue;
+    } else if (copy.Done() < arrived) {
+      copy.AwaitMore();
+    } else {
+      KEEL_TRY(WaitFor(stream, buffer.transfer(arrived), deadline));
+    }
+  }
+  staged_.fetch_add(whole.size.count(), std::memory_order_relaxed);
   return OkStatus();
 }
 
@@ -363,6 +439,7 @@ StagingOptions StagingOptions::From(const AllocatorConfig& config) {
   options.to_host_threshold = config.staging_threshold.value_or(options.to_host_threshold);
   options.least_chunk = std::min(options.least_chunk, config.staging_chunk);
   options.most_chunk = config.staging_chunk;
+  options.measure = !config.staging_threshold.has_value();
   return options;
 }
 

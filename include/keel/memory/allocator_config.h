@@ -84,8 +84,8 @@ struct AllocatorConfig {
   // --- Host memory, Keel's keys ---
   Bytes host_limit = kUnlimited;  // host_limit: pinned memory held in all
   Bytes host_cache = kUnlimited;  // host_cache: past this, memory is the driver's again when freed
-  // staging_threshold: pageable copies from here on are staged. Nothing: from where that was
-  // measured to be faster, in either direction (StagingOptions).
+  // staging_threshold: pageable copies from here on are staged. Nothing: where that is measured to
+  // be faster, in either direction (StagingOptions).
   std::optional<Bytes> staging_threshold;
   Bytes staging_chunk{4_MiB};        // staging_chunk: in pieces of at most this size
   std::int64_t staging_threads = 0;  // staging_threads: host copy threads; 0: chosen by the machine

@@ -5,9 +5,13 @@
 // job of its own, the caller works on its own job and so never depends on a worker being free, and
 // workers join the jobs that are there.
 //
+// Whoever is awake, the caller or a worker, takes the next slice of a copy; so a caller waits for
+// slices that are being copied, and never for a worker to wake or to get a core.
+//
 // Workers start with the first copy that is large enough. One without work looks for more for a
-// short time (`linger`) and then sleeps; an idle ParallelCopy costs nothing. If no thread can be
-// started, copies are the caller's alone: never an error.
+// short time (`linger`) and then sleeps; an idle ParallelCopy costs nothing. A copy that follows
+// another within that time finds them awake; the first after a pause has them woken, and they join
+// when they are there. If no thread can be started, copies are the caller's alone: never an error.
 //
 // In a forked child, which has none of the threads, a copy is done by the caller, and destroying
 // the object does nothing; Shared() makes new ones there. Destroying it joins the workers; no copy
@@ -17,6 +21,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -31,10 +36,12 @@ struct ParallelCopyOptions {
   // 1: no workers.
   int threads = 0;
   // Copies up to this size are the caller's alone: waking others takes longer.
-  Bytes inline_limit = 512_KiB;
+  Bytes inline_limit = 128_KiB;
+  // What is worth a further thread.
+  Bytes share = 128_KiB;
   // What a thread takes at a time, at most.
   Bytes slice = 256_KiB;
-  // How long a worker looks for the next job before it sleeps.
+  // How long a worker looks for the next job before it sleeps, and a caller for the last slice.
   std::chrono::microseconds linger{50};
   // Writes past the caches, for a destination that the host does not read soon.
   bool streaming_stores = false;
@@ -43,8 +50,15 @@ struct ParallelCopyOptions {
   KEEL_EXPORT static ParallelCopyOptions From(const AllocatorConfig& config);
 };
 
+class CopyCrew;
+
 class KEEL_EXPORT ParallelCopy {
  public:
+  struct Stats {
+    std::uint64_t wakes = 0;  // calls of the kernel to wake a worker, by copies
+    std::uint64_t alone = 0;  // copies without workers, because too many others were under way
+  };
+
   explicit ParallelCopy(const ParallelCopyOptions& options = {});
   ~ParallelCopy();
   ParallelCopy(const ParallelCopy&) = delete;
@@ -61,10 +75,11 @@ class KEEL_EXPORT ParallelCopy {
 
   // That one copy can use here, the caller included.
   int threads() const;
+  Stats stats() const;
 
  private:
-  class Crew;
-  std::unique_ptr<Crew> crew_;
+  friend class PiecewiseCopy;
+  std::unique_ptr<CopyCrew> crew_;
 };
 
 }  // namespace keel::memory

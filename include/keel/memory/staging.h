@@ -1,16 +1,17 @@
 // Staging: copies between pageable host memory and a device, through pinned buffers.
 //
 // A driver copies pageable memory with one thread and waits in between. Staging cuts the copy into
-// chunks, copies each with several host threads into (or out of) a pinned buffer of a
-// HostAllocator, and lets the device transfer one chunk while the host copies the next.
+// chunks, copies them with several host threads into (or out of) a pinned buffer of a
+// HostAllocator, and lets the device transfer one chunk while the host copies the next. The caller
+// copies as well, and queues each transfer as soon as its chunk is there, whoever copied it.
 //
 // Order is that of the stream. CopyToDevice returns when the source may be reused; the bytes reach
 // the device in the stream's order. CopyToHost returns when the bytes are in the destination, after
 // everything that was queued on the stream before.
 //
-// A buffer is used again only when its transfer is known to be done. If the event that would tell
-// cannot be taken, the stream is synchronised instead; if that fails as well, the buffer is kept
-// aside until one of them works.
+// A place in the buffer is used again only when its transfer is known to be done. If the event that
+// would tell cannot be taken, the stream is synchronised instead; if that fails as well, the buffer
+// is kept aside until one of them works.
 //
 // Goes to the driver's own path, and never fails for lack of buffers: small copies, streams that
 // capture (a graph must not hold a buffer of ours), and when the allocator has no memory.
@@ -38,17 +39,23 @@
 namespace keel::memory {
 
 struct StagingOptions {
-  // Copies below are the driver's, which is faster there on what was measured.
-  Bytes to_device_threshold = 4_MiB;
+  // Copies below are the driver's.
+  Bytes to_device_threshold = 512_KiB;
   Bytes to_host_threshold = 128_KiB;
   // A copy is cut into `pieces`, but no chunk is smaller or larger than these.
-  int pieces = 4;
+  int pieces = 8;
   Bytes least_chunk = 256_KiB;
   Bytes most_chunk = 4_MiB;
-  // Of one copy, at once.
+  // The pinned memory of one copy is at most this many of the largest chunks. A copy that fits into
+  // it never waits for the device.
   int buffers = 3;
 
-  // As staging_threshold and staging_chunk say.
+  // From 128 KiB to 8 MiB the first copies of each power of two, on streams that have nothing else
+  // to do, go both ways, five times each, and wait until the bytes are there; then the faster way
+  // is kept, whatever the threshold says.
+  bool measure = false;
+
+  // As staging_threshold and staging_chunk say; with the threshold on auto it measures.
   KEEL_EXPORT static StagingOptions From(const AllocatorConfig& config);
 };
 
@@ -61,11 +68,15 @@ struct StagingParts {
 
 class KEEL_EXPORT Staging {
  public:
-  // Bytes by the way that they went.
   struct Stats {
+    // Bytes by the way that they went.
     std::uint64_t staged = 0;
     std::uint64_t direct = 0;  // the driver's own path
     std::uint64_t pinned = 0;  // without a buffer, from memory that was pinned
+    // Copies that were timed, and how many powers of two go another way for it than the thresholds
+    // say.
+    std::uint64_t measured = 0;
+    std::uint64_t overruled = 0;
   };
 
   explicit Staging(StagingParts parts, const StagingOptions& options = {});
