@@ -24,7 +24,7 @@ bool AutoPolicy::Patched(std::uint32_t binding, std::uint64_t step) {
   Watch& watch = watches_[binding];
   // Which change comes next decides how many moves it takes.
   if (++watch.moves < kMovesToJudge << std::min(watch.changes, kMostChanges)) return false;
-  const auto steps = static_cast<double>(std::max<std::uint64_t>(step - watch.since, 1));
+  const auto steps = static_cast<double>(step > watch.since ? step - watch.since : 1);
   const double rate = static_cast<double>(watch.moves) / steps;
   watch.since = step;
   watch.moves = 0;
@@ -48,7 +48,8 @@ std::vector<std::uint32_t> AutoPolicy::Settle(std::uint64_t step) {
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     Watch& watch = watches_[i];
     if (at(i) != Policy::kCopy || watch.changes == 0 || watch.changes >= kMostChanges) continue;
-    if (step - watch.since < kSettleEvery << watch.changes) continue;
+    // Another thread's step may be judged first although it is a later one.
+    if (step < watch.since || step - watch.since < kSettleEvery << watch.changes) continue;
     const double rate = static_cast<double>(watch.moves) / static_cast<double>(step - watch.since);
     watch.since = step;
     watch.moves = 0;

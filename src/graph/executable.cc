@@ -22,6 +22,15 @@ Status CheckOptions(const Program& program, const Layout& layout,
   if (options.kept_traces < 1) {
     return InvalidArgument(fmt::format("kept_traces is {}: at least 1", options.kept_traces));
   }
+  if (options.warm_up < -1) {
+    return InvalidArgument(fmt::format("warm_up is {}: -1, or a number of steps", options.warm_up));
+  }
+  if (options.scratch != nullptr &&
+      options.scratch->memory()->device()->id() != memory.device()->id()) {
+    return InvalidArgument(fmt::format("the scratch arena is on {}, and program '{}' on {}",
+                                       options.scratch->memory()->name().ToString(), program.name(),
+                                       memory.name().ToString()));
+  }
   if (options.scratch != nullptr && options.scratch->size() < layout.arena_bytes) {
     return InvalidArgument(fmt::format("program '{}' needs {} of scratch; the arena has {}",
                                        program.name(), keel::ToString(layout.arena_bytes),

@@ -18,6 +18,8 @@ using Clock = std::chrono::steady_clock;
 // is given back meanwhile.
 constexpr std::chrono::microseconds kFirstLook{20};
 constexpr std::chrono::microseconds kLastLook{500};
+// A mark never comes if the device is lost, and only a call of the driver tells.
+constexpr std::chrono::milliseconds kAskDevice{5};
 
 std::atomic<std::uint64_t> uses{0};
 
@@ -57,8 +59,8 @@ ExecutableState::ExecutableState(std::shared_ptr<const Program> its_program,
 }
 
 ExecutableState::~ExecutableState() {
-  if (options.budget != nullptr) options.budget->GiveBack(this);
   SlotSet::Retire(TakeSlots(), Deadline::After(options.patience));
+  if (options.budget != nullptr) options.budget->GiveBack(this);
 }
 
 std::unique_ptr<SlotSet> ExecutableState::TakeSlots() {
@@ -96,6 +98,11 @@ Status ExecutableState::Check(std::uint32_t binding, const Buffer& buffer) const
   }
   if (!buffer.address) {
     return InvalidArgument(fmt::format("binding '{}': a buffer without an address", spec.name));
+  }
+  if (buffer.address.value() % its.alignment != 0) {
+    return InvalidArgument(fmt::format("binding '{}' is filled in words of {} bytes: {} is not "
+                                       "aligned to that",
+                                       spec.name, its.alignment, keel::ToString(buffer.address)));
   }
   if (buffer.size < spec.size) {
     return InvalidArgument(fmt::format("binding '{}' needs {}; the buffer at {} has {}", spec.name,
@@ -192,14 +199,20 @@ bool ExecutableState::InUseLocked() const {
 }
 
 bool ExecutableState::TryGiveUp() {
-  std::unique_ptr<SlotSet> set;
+  std::unique_ptr<SlotSet> set;  // ends without the lock
   const MutexLock lock(mutex_);
-  if (set_ == nullptr) return true;
-  if (waiting_ != 0 || InUseLocked() || !set_->Idle()) return false;
-  set = std::move(set_);
+  set = TakeUnusedLocked();
+  if (set == nullptr) return set_ == nullptr;
   evicted_ = true;
   ++totals_.evictions;
   return true;
+}
+
+std::unique_ptr<SlotSet> ExecutableState::TakeUnusedLocked() {
+  if (set_ == nullptr || waiting_ != 0 || InUseLocked()) return nullptr;
+  // On a device that is lost nothing runs any more.
+  const bool lost = device().Health().code() == StatusCode::kDeviceLost;
+  return lost || set_->Idle() ? std::move(set_) : nullptr;
 }
 
 Slot* ExecutableState::PickLocked(hal::StreamHandle stream) {
@@ -208,7 +221,7 @@ Slot* ExecutableState::PickLocked(hal::StreamHandle stream) {
   for (std::size_t i = 0; i < slots.size(); ++i) {
     Slot& slot = *slots[(next_ + i) % slots.size()];
     if (slot.use.leased || slot.use.held != 0) continue;
-    slot.timeline().Look(device());
+    (void)slot.timeline().Look(device());  // it stays busy, and whoever waits asks again
     if (slot.timeline().Idle()) return &slot;
     if (in_order == nullptr && slot.timeline().stream() == stream) in_order = &slot;
   }
@@ -217,7 +230,9 @@ Slot* ExecutableState::PickLocked(hal::StreamHandle stream) {
 
 Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadline) {
   last_use_.store(uses.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  KEEL_TRY(device().Health());
   std::optional<Clock::time_point> begin;
+  Clock::time_point asked;
   std::chrono::microseconds look = kFirstLook;
   mutex_.Lock();
   Slot* slot = nullptr;
@@ -232,8 +247,8 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
     }
     slot = PickLocked(stream);
     if (slot != nullptr) break;
-    if (!begin) begin = Clock::now();
-    status = device().Health();
+    if (!begin) asked = *(begin = Clock::now());
+    status = AskLocked(asked);
     if (!status.ok()) break;
     if (deadline.Passed()) {
       status = DeadlineExceeded(DescribeLocked());
@@ -265,6 +280,18 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
                           .host_ns = slot->use.report.waited_ns});
   }
   return slot;
+}
+
+Status ExecutableState::AskLocked(Clock::time_point& asked) {
+  KEEL_TRY(device().Health());
+  if (Clock::now() - asked < kAskDevice) return OkStatus();
+  asked = Clock::now();
+  for (const std::unique_ptr<Slot>& slot : set_->slots()) {
+    if (slot->use.leased || slot->timeline().Idle()) continue;
+    const Status status = slot->timeline().Ask(device());
+    if (status.code() == StatusCode::kDeviceLost) return status;
+  }
+  return OkStatus();
 }
 
 std::string ExecutableState::DescribeLocked() const {
@@ -304,10 +331,8 @@ void ExecutableState::Release(Slot& slot) noexcept {
     totals_.commands_traced += report.traced;
     totals_.waits += report.waited_ns != 0 ? 1 : 0;
     totals_.waited_ns += static_cast<std::uint64_t>(report.waited_ns);
-    for (const Action& action : report.actions()) {
-      totals_.traces_reused += action.kind == ActionKind::kTraceReused ? 1 : 0;
-      totals_.policy_changes += action.kind == ActionKind::kChose ? 1 : 0;
-    }
+    totals_.traces_reused += report.traces_reused;
+    totals_.policy_changes += report.chosen;
   }
   slot.use.leased = false;
   if (waiting_ != 0) released_.NotifyAll();
@@ -319,10 +344,14 @@ Status ExecutableState::Launch(Slot& slot, Deadline deadline) {
   if (slot.use.mark != 0) {
     return FailedPrecondition("the lease's step was launched already: acquire another");
   }
-  const auto launch = [&] { return QueueStep(slot, deadline); };
-  Status status = options.scratch != nullptr && !layout->arena_bytes.empty()
-                      ? options.scratch->InTurn(slot.use.stream, launch)
-                      : launch();
+  // What may wait comes first: the arena's other users are not kept from their turn by it.
+  Status status = slot.Apply(deadline, slot.use.report);
+  const auto queue = [&] { return QueueStep(slot); };
+  if (status.ok()) {
+    status = options.scratch != nullptr && !layout->arena_bytes.empty()
+                 ? options.scratch->InTurn(slot.use.stream, queue)
+                 : queue();
+  }
   if (!status.ok()) {
     const MutexLock lock(mutex_);
     ++totals_.failed_steps;
@@ -334,9 +363,8 @@ Status ExecutableState::Launch(Slot& slot, Deadline deadline) {
   return OkStatus();
 }
 
-Status ExecutableState::QueueStep(Slot& slot, Deadline deadline) {
+Status ExecutableState::QueueStep(Slot& slot) {
   ReplayReport& report = slot.use.report;
-  KEEL_TRY(slot.Apply(deadline, report));
   if (options.mode == Mode::kEager) return QueueEagerly(slot, Reason::kEagerMode);
   if (warm_up_.load(std::memory_order_relaxed) > 0) {
     KEEL_TRY(QueueEagerly(slot, Reason::kWarmUp));
@@ -410,6 +438,7 @@ void ExecutableState::Judge(Slot& slot) {
   std::vector<std::uint32_t> changed;
   const auto chose = [&](std::uint32_t binding, Reason reason) {
     changed.push_back(binding);
+    ++report.chosen;
     report.Add({.kind = ActionKind::kChose, .reason = reason, .binding = binding});
   };
   for (const std::uint32_t binding : slot.patched_bindings()) {
@@ -446,20 +475,25 @@ Status ExecutableState::Hold(Slot& slot, std::uint32_t binding) {
 
 Status ExecutableState::LetGo(Slot& slot, std::span<const hal::StreamHandle> readers) {
   Status first;
-  std::vector<memory::PooledEvent> events;
-  for (const hal::StreamHandle reader : readers) {
+  std::vector<std::pair<memory::PooledEvent, hal::StreamHandle>> events;
+  const auto record = [&](hal::StreamHandle reader) {
     Result<memory::PooledEvent> event = memory->events().Acquire();
     Status status = event.ok() ? event->Record(reader) : event.status();
     if (status.ok()) {
-      events.push_back(*std::move(event));
-      continue;
+      events.emplace_back(*std::move(event), reader);
+      return;
     }
     // Without an event only waiting keeps the next step from overwriting what is being read.
     status = device().SynchronizeStream(reader, Deadline::After(options.patience));
     if (!status.ok() && first.ok()) first = status;
+  };
+  // The step's own stream may have read it after the step's mark.
+  record(slot.use.stream);
+  for (const hal::StreamHandle reader : readers) {
+    if (reader != slot.use.stream) record(reader);
   }
   const MutexLock lock(mutex_);
-  for (memory::PooledEvent& event : events) slot.WaitBeforeNext(std::move(event));
+  for (auto& [event, stream] : events) slot.WaitBeforeNext(std::move(event), stream);
   --slot.use.held;
   if (waiting_ != 0) released_.NotifyAll();
   return first;
@@ -475,20 +509,23 @@ ExecutableStats ExecutableState::Stats() const {
 }
 
 Status ExecutableState::Synchronize(Deadline deadline) {
-  std::size_t count = 0;
-  {
-    const MutexLock lock(mutex_);
-    if (set_ == nullptr) return OkStatus();
-    count = set_->slots().size();
-  }
   std::chrono::microseconds look = kFirstLook;
+  Clock::time_point asked = Clock::now();
   const MutexLock lock(mutex_);
-  for (std::size_t i = 0; i < count; ++i) {
-    while (set_ != nullptr) {
-      Slot& slot = *set_->slots()[i];
-      if (!slot.use.leased) slot.timeline().Look(device());
-      if (slot.timeline().Idle()) break;
-      KEEL_TRY(device().Health());
+  // Slots that were given up meanwhile were idle.
+  const SlotSet* const set = set_.get();
+  std::vector<std::uint64_t> marks;
+  if (set != nullptr) {
+    for (const std::unique_ptr<Slot>& slot : set->slots()) {
+      marks.push_back(slot->timeline().launched());
+    }
+  }
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    while (set_.get() == set) {
+      Slot& slot = *set->slots()[i];
+      if (!slot.use.leased) (void)slot.timeline().Look(device());
+      if (slot.timeline().Reached(marks[i])) break;
+      KEEL_TRY(AskLocked(asked));
       if (deadline.Passed()) {
         return DeadlineExceeded(
             fmt::format("slot {} of '{}' has a step that is not done", i, program->name()));
@@ -513,12 +550,22 @@ Status ExecutableState::Close(Deadline deadline) {
                                             "a lease or a held output was not let go"));
     }
   }
-  KEEL_TRY(Synchronize(deadline));
-  if (!TryGiveUp()) {
-    return FailedPrecondition(fmt::format("'{}' was used while it was closed", program->name()));
+  const Status waited = Synchronize(deadline);
+  if (!waited.ok() && waited.code() != StatusCode::kDeviceLost) return waited;
+  std::unique_ptr<SlotSet> set;
+  {
+    // Nobody makes new slots before the old ones are off the budget.
+    const MutexLock creating(creation_mutex_);
+    {
+      const MutexLock lock(mutex_);
+      set = TakeUnusedLocked();
+      if (set == nullptr && set_ != nullptr) {
+        return FailedPrecondition(fmt::format("'{}' was used while it was closed", program->name()));
+      }
+    }
+    if (options.budget != nullptr) options.budget->GiveBack(this);
   }
-  if (options.budget != nullptr) options.budget->GiveBack(this);
-  return OkStatus();
+  return waited;
 }
 
 }  // namespace keel::graph

@@ -65,7 +65,11 @@ class ExecutableState : public MemoryBudget::User,
   void ChangedLocked(std::uint32_t binding) KEEL_REQUIRES(mutex_);
   std::string DescribeLocked() const KEEL_REQUIRES(mutex_);
   bool InUseLocked() const KEEL_REQUIRES(mutex_);
-  Status QueueStep(Slot& slot, Deadline deadline) KEEL_EXCLUDES(mutex_, recording_mutex_);
+  // OK, or why waiting for the slots is in vain. Asks the device now and then.
+  Status AskLocked(std::chrono::steady_clock::time_point& asked) KEEL_REQUIRES(mutex_);
+  // Null: in use, or there are none.
+  std::unique_ptr<SlotSet> TakeUnusedLocked() KEEL_REQUIRES(mutex_);
+  Status QueueStep(Slot& slot) KEEL_EXCLUDES(mutex_, recording_mutex_);
   Status QueueEagerly(Slot& slot, Reason reason) KEEL_EXCLUDES(recording_mutex_);
   // Slots that nobody uses, for the addresses of this one.
   void RecordOthers(const Slot& like) KEEL_EXCLUDES(mutex_) KEEL_REQUIRES(recording_mutex_);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -94,6 +96,44 @@ class Bench {
 
 inline std::vector<float> Same(float value, std::size_t count = kFloats) {
   return std::vector<float>(count, value);
+}
+
+inline std::vector<Operand> ReadsAndWrites(BindingId a, BindingId b, BindingId sum) {
+  return {{a, hal::Access::kRead}, {b, hal::Access::kRead}, {sum, hal::Access::kWrite}};
+}
+
+// sum = a + b, as the function of a traced or an eager command that `uses` these bindings. `calls`
+// counts, where there is one.
+inline TraceFunction Adds(hal::KernelHandle add, BindingId a, BindingId b, BindingId sum,
+                          int* calls = nullptr) {
+  return [=](const TraceContext& context) -> Status {
+    if (calls != nullptr) ++*calls;
+    const std::array arguments = {hal::KernelArg::In(context.address(a), kSize),
+                                  hal::KernelArg::In(context.address(b), kSize),
+                                  hal::KernelArg::Out(context.address(sum), kSize),
+                                  hal::KernelArg::Value(std::uint64_t{kFloats})};
+    return context.device().LaunchKernel(context.stream(),
+                                         {.kernel = add, .dims = kDims, .args = arguments});
+  };
+}
+
+using Bound = std::vector<std::pair<BindingId, Buffer>>;
+
+// A step from its beginning to its end. `report` is filled also when it fails.
+inline Status RunStep(Executable& executable, hal::StreamHandle stream, const Bound& bound = {},
+                      ReplayReport* report = nullptr) {
+  KEEL_ASSIGN(Lease lease, executable.Acquire(stream, Soon()));
+  for (const auto& [binding, buffer] : bound) KEEL_TRY(lease.Bind(binding, buffer));
+  const Status launched = lease.Launch(Soon());
+  if (report != nullptr) *report = lease.report();
+  KEEL_TRY(launched);
+  return lease.Wait(Soon());
+}
+
+inline bool Has(const ReplayReport& report, ActionKind kind, Reason reason) {
+  return std::any_of(report.actions().begin(), report.actions().end(), [&](const Action& action) {
+    return action.kind == kind && action.reason == reason;
+  });
 }
 
 class GraphTest : public ::testing::Test {

@@ -121,6 +121,8 @@ Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capab
       use(copy->source);
     } else if (const auto* fill = std::get_if<command::Fill>(&command)) {
       use(fill->destination);
+      BindingLayout& filled = layout.bindings[fill->destination.binding.index];
+      filled.alignment = std::max(filled.alignment, fill->width);
     } else if (const auto* traced = std::get_if<command::Traced>(&command)) {
       for (const Operand& operand : traced->uses) {
         AddUse(layout.bindings[operand.binding.index].traced_uses, i);

@@ -22,6 +22,7 @@ struct BindingLayout {
   bool out = false;               // the caller reads what the program writes
   bool home = false;              // has memory in the slot from the start
   bool arena = false;             // scratch that is in the shared arena
+  std::uint32_t alignment = 1;    // that the caller's address must have
   Bytes size;
   Bytes offset;                   // of the home in the slot's memory, or in the arena
   std::uint32_t in_row = kNoRow;  // of the copies into the slot
@@ -61,7 +62,7 @@ struct Layout {
   Bytes arena_bytes;          // of the shared arena that it needs
   std::uint32_t dynamic = 0;  // how many bindings are
 
-  static constexpr Bytes kAlignment{512};
+  static constexpr Bytes kAlignment = Program::kScratchAlignment;
 
   // `arena`: scratch is not in the slots.
   static Result<Layout> Of(const Program& program, const hal::Capabilities& capabilities,

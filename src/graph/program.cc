@@ -52,6 +52,10 @@ class Checker {
                 return InvalidArgument(
                     fmt::format("{}: a width of {} is not 1, 2 or 4", where_, fill.width));
               }
+              if (fill.width < 4 && fill.value >> (8 * fill.width) != 0) {
+                return InvalidArgument(fmt::format("{}: the value {:#x} is wider than {} bytes",
+                                                   where_, fill.value, fill.width));
+              }
               if (fill.destination.extent.count() % fill.width == 0 &&
                   fill.destination.offset.count() % fill.width == 0) {
                 return OkStatus();
@@ -150,6 +154,15 @@ Result<BindingId> Program::Find(std::string_view name) const {
   }
   return NotFound(fmt::format("program '{}' has no binding '{}': it has {}", name_, name,
                               names.empty() ? "none" : names));
+}
+
+Bytes Program::scratch_bytes() const {
+  Bytes sum;
+  for (const BindingSpec& spec : bindings_) {
+    if (spec.access != BindingAccess::kScratch) continue;
+    sum += AlignUp(spec.size, kScratchAlignment).value_or(spec.size);
+  }
+  return sum;
 }
 
 ProgramBuilder::ProgramBuilder(std::string name) : program_(std::make_shared<Program>()) {

@@ -31,8 +31,12 @@ Slot::Slot(const SlotContext& context, std::uint32_t index) : context_(context),
   bound_.resize(bindings);
   binding_marked_.resize(bindings);
   command_marked_.resize(commands);
-  nodes_.resize(commands);
+  trace_reasons_.resize(commands);
   stretch_of_.resize(commands);
+  for (std::uint32_t s = 0; s < context.layout.stretches.size(); ++s) {
+    const Stretch& stretch = context.layout.stretches[s];
+    for (std::uint32_t i = stretch.first; i < stretch.last; ++i) stretch_of_[i] = s;
+  }
   traces_.resize(commands);
   for (std::uint32_t i = 0; i < bindings; ++i) missing_ += needs_buffer(i) ? 1 : 0;
 }
@@ -224,7 +228,29 @@ void Slot::Aim(std::uint32_t binding, DeviceAddress address, bool trace_again) {
   if (moved) {
     for (const std::uint32_t command : layout.explicit_uses) mark(command, marked_commands_);
   }
-  for (const std::uint32_t command : layout.traced_uses) mark(command, marked_traces_);
+  for (const std::uint32_t command : layout.traced_uses) {
+    mark(command, marked_traces_);
+    trace_reasons_[command] = moved ? Reason::kMoved : Reason::kReallocated;
+  }
+}
+
+bool Slot::Idle() {
+  if (!timeline_.Idle()) return false;
+  while (!before_next_.empty()) {
+    const Result<hal::Completion> completion = before_next_.back().event.Query();
+    if (!completion.ok() || *completion != hal::Completion::kDone) return false;
+    before_next_.pop_back();
+  }
+  return true;
+}
+
+Status Slot::WaitIdle(Deadline deadline) {
+  KEEL_TRY(timeline_.Wait(context_.device(), timeline_.launched(), deadline));
+  while (!before_next_.empty()) {
+    KEEL_TRY(before_next_.back().event.Synchronize(deadline));
+    before_next_.pop_back();
+  }
+  return OkStatus();
 }
 
 Status Slot::NeedHome(std::uint32_t binding) {
@@ -242,6 +268,7 @@ Status Slot::NeedHome(std::uint32_t binding) {
 Status Slot::NeedIdle(Deadline deadline, Reason reason, ReplayReport& report) {
   if (timeline_.Idle()) return OkStatus();
   const std::int64_t begin = NowNs();
+  if (timeline_.lost_track()) reason = Reason::kLastStepFailed;
   Status status = timeline_.Wait(context_.device(), timeline_.launched(), deadline);
   const std::int64_t ns = NowNs() - begin;
   report.waited_ns += ns;

@@ -63,7 +63,7 @@ struct SlotUse {
 class Slot {
  public:
   Slot(const SlotContext& context, std::uint32_t index);
-  // The timeline must be idle, or the device lost.
+  // Must be idle, or the device lost.
   ~Slot();
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
@@ -106,8 +106,15 @@ class Slot {
   // The dynamic bindings whose commands had to be patched, for whoever judges that.
   std::vector<std::uint32_t>& patched_bindings() { return patched_bindings_; }
 
-  // The next step comes after this.
-  void WaitBeforeNext(memory::PooledEvent event) { before_next_.push_back(std::move(event)); }
+  // The next step comes after this, which was recorded on `stream`; and so does the end of the slot.
+  void WaitBeforeNext(memory::PooledEvent event, hal::StreamHandle stream) {
+    before_next_.push_back({std::move(event), stream});
+  }
+
+  // Whether nothing on the device uses the slot's memory: its steps, and who read what it held. For
+  // who has the lease, or the lock that leases are given under.
+  bool Idle();
+  Status WaitIdle(Deadline deadline);
 
   Timeline& timeline() { return timeline_; }
   const Timeline& timeline() const { return timeline_; }
@@ -131,6 +138,17 @@ class Slot {
   struct Recording {
     hal::Graph graph;
     hal::GraphExec exec;
+    std::vector<hal::NodeHandle> nodes;  // of its commands, in their order
+  };
+  // Somebody who read what the slot held.
+  struct Reader {
+    memory::PooledEvent event;
+    hal::StreamHandle stream;
+  };
+  // Where a command was recorded.
+  struct Recorded {
+    hal::ExecHandle exec;
+    hal::NodeHandle node;
   };
 
   bool needs_buffer(std::uint32_t binding) const;
@@ -144,8 +162,9 @@ class Slot {
   void Aim(std::uint32_t binding, DeviceAddress address, bool trace_again);
   bool SetRow(std::uint32_t row, const CopyRow& value);
   std::vector<std::uint64_t> TraceKey(std::uint32_t command) const;
-  Result<hal::GraphHandle> FindOrTrace(std::uint32_t command, ReplayReport& report);
-  Result<Recording> RecordStretch(std::size_t stretch, ReplayReport& report);
+  Result<hal::GraphHandle> FindOrTrace(std::uint32_t command, Reason reason, ReplayReport& report);
+  Result<Recording> RecordStretch(std::size_t stretch, Reason reason, ReplayReport& report);
+  Recorded At(std::uint32_t command) const;
   hal::KernelLaunch CopyLaunch(bool in, std::array<hal::KernelArg, 3>& arguments) const;
   hal::KernelLaunch MarkLaunch(std::array<hal::KernelArg, 2>& arguments) const;
   Status QueueWaits(hal::StreamHandle stream);
@@ -178,12 +197,12 @@ class Slot {
   std::vector<std::uint32_t> marked_commands_;
   std::vector<bool> command_marked_;
   std::vector<std::uint32_t> marked_traces_;
-  std::vector<memory::PooledEvent> before_next_;
+  std::vector<Reason> trace_reasons_;  // by command, of those in marked_traces_
+  std::vector<Reader> before_next_;
   std::vector<std::uint32_t> patched_bindings_;
 
   bool recorded_ = false;
   std::vector<Recording> recordings_;      // by stretch; empty for an eager one
-  std::vector<hal::NodeHandle> nodes_;     // by command
   std::vector<std::uint32_t> stretch_of_;  // by command
   std::vector<std::list<Trace>> traces_;   // by command, most recent first
   std::vector<hal::KernelArg> arguments_;  // room for one command's

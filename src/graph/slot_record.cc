@@ -60,14 +60,16 @@ std::vector<std::uint64_t> Slot::TraceKey(std::uint32_t command) const {
   return key;
 }
 
-Result<hal::GraphHandle> Slot::FindOrTrace(std::uint32_t command, ReplayReport& report) {
+Result<hal::GraphHandle> Slot::FindOrTrace(std::uint32_t command, Reason reason,
+                                           ReplayReport& report) {
   std::list<Trace>& traces = traces_[command];
   std::vector<std::uint64_t> key = TraceKey(command);
   const auto found = std::find_if(traces.begin(), traces.end(),
                                   [&](const Trace& trace) { return trace.key == key; });
   if (found != traces.end()) {
     traces.splice(traces.begin(), traces, found);
-    report.Add({.kind = ActionKind::kTraceReused, .reason = Reason::kMoved});
+    ++report.traces_reused;
+    report.Add({.kind = ActionKind::kTraceReused, .reason = reason});
     return traces.front().graph.get();
   }
   const Clock::time_point begin = Clock::now();
@@ -79,13 +81,12 @@ Result<hal::GraphHandle> Slot::FindOrTrace(std::uint32_t command, ReplayReport& 
   traces.push_front({.key = std::move(key), .graph = std::move(graph)});
   if (traces.size() > context_.kept_traces) traces.pop_back();
   ++report.traced;
-  report.Add({.kind = ActionKind::kTraced,
-              .reason = recorded_ ? Reason::kMoved : Reason::kFirstStep,
-              .host_ns = NsSince(begin)});
+  report.Add({.kind = ActionKind::kTraced, .reason = reason, .host_ns = NsSince(begin)});
   return traces.front().graph.get();
 }
 
-Result<Slot::Recording> Slot::RecordStretch(std::size_t index, ReplayReport& report) {
+Result<Slot::Recording> Slot::RecordStretch(std::size_t index, Reason reason,
+                                            ReplayReport& report) {
   const Layout& layout = context_.layout;
   const Stretch& stretch = layout.stretches[index];
   hal::Device& device = context_.device();
@@ -105,13 +106,12 @@ Result<Slot::Recording> Slot::RecordStretch(std::size_t index, ReplayReport& rep
   for (std::uint32_t i = stretch.first; i < stretch.last; ++i) {
     const ProgramCommand& command = context_.program.commands()[i];
     if (std::holds_alternative<command::Traced>(command)) {
-      KEEL_ASSIGN(const hal::GraphHandle child, FindOrTrace(i, report));
+      KEEL_ASSIGN(const hal::GraphHandle child, FindOrTrace(i, reason, report));
       KEEL_TRY(add(hal::ChildGraph{child}));
     } else {
       KEEL_TRY(add(CommandAt(command, addresses_, device.id(), arguments_)));
     }
-    nodes_[i] = *before;
-    stretch_of_[i] = static_cast<std::uint32_t>(index);
+    recording.nodes.push_back(*before);
   }
   if (index + 1 == layout.stretches.size()) {
     if (!layout.pieces_out.empty()) KEEL_TRY(add(CopyLaunch(false, copy_arguments)));
@@ -128,7 +128,7 @@ Status Slot::Record(Reason reason, ReplayReport& report) {
   std::vector<Recording> recordings(context_.layout.stretches.size());
   for (std::size_t i = 0; i < recordings.size(); ++i) {
     if (context_.layout.stretches[i].eager) continue;
-    KEEL_ASSIGN(recordings[i], RecordStretch(i, report));
+    KEEL_ASSIGN(recordings[i], RecordStretch(i, reason, report));
   }
   recordings_ = std::move(recordings);
   recorded_ = true;
@@ -144,6 +144,12 @@ Status Slot::Record(Reason reason, ReplayReport& report) {
   return OkStatus();
 }
 
+Slot::Recorded Slot::At(std::uint32_t command) const {
+  const Recording& recording = recordings_[stretch_of_[command]];
+  const std::uint32_t first = context_.layout.stretches[stretch_of_[command]].first;
+  return {.exec = recording.exec.get(), .node = recording.nodes[command - first]};
+}
+
 Status Slot::Patch(ReplayReport& report) {
   hal::Device& device = context_.device();
   if (!marked_commands_.empty()) {
@@ -151,8 +157,9 @@ Status Slot::Patch(ReplayReport& report) {
     std::uint32_t patched = 0;
     while (!marked_commands_.empty()) {
       const std::uint32_t command = marked_commands_.back();
+      const Recorded at = At(command);
       KEEL_TRY(device.SetNodeParams(
-          recordings_[stretch_of_[command]].exec.get(), nodes_[command],
+          at.exec, at.node,
           CommandAt(context_.program.commands()[command], addresses_, device.id(), arguments_)));
       marked_commands_.pop_back();
       command_marked_[command] = false;
@@ -166,9 +173,10 @@ Status Slot::Patch(ReplayReport& report) {
   }
   while (!marked_traces_.empty()) {
     const std::uint32_t command = marked_traces_.back();
-    KEEL_ASSIGN(const hal::GraphHandle child, FindOrTrace(command, report));
-    const Status status = device.SetNodeParams(recordings_[stretch_of_[command]].exec.get(),
-                                               nodes_[command], hal::ChildGraph{child});
+    KEEL_ASSIGN(const hal::GraphHandle child,
+                FindOrTrace(command, trace_reasons_[command], report));
+    const Recorded at = At(command);
+    const Status status = device.SetNodeParams(at.exec, at.node, hal::ChildGraph{child});
     if (status.code() == StatusCode::kDeviceLost) return status;
     // The new trace has other nodes than the old one, or the device does not update: record anew.
     if (!status.ok()) return Record(Reason::kTopology, report);
@@ -182,7 +190,10 @@ Status Slot::Patch(ReplayReport& report) {
 
 Status Slot::QueueWaits(hal::StreamHandle stream) {
   while (!before_next_.empty()) {
-    KEEL_TRY(context_.device().WaitEvent(stream, before_next_.back().get()));
+    const Reader& reader = before_next_.back();
+    if (reader.stream != stream) {
+      KEEL_TRY(context_.device().WaitEvent(stream, reader.event.get()));
+    }
     before_next_.pop_back();
   }
   return OkStatus();
@@ -191,6 +202,7 @@ Status Slot::QueueWaits(hal::StreamHandle stream) {
 Status Slot::Launch(hal::StreamHandle stream, ReplayReport& report) {
   if (!before_next_.empty()) KEEL_TRY(QueueWaits(stream));
   hal::Device& device = context_.device();
+  report.graphs = 0;
   for (std::size_t i = 0; i < recordings_.size(); ++i) {
     const Stretch& stretch = context_.layout.stretches[i];
     const Status status =

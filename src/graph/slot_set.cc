@@ -89,18 +89,15 @@ Status SlotSet::UploadPieces() {
                                Deadline::After(kPatience));
 }
 
-bool SlotSet::Idle() const {
+bool SlotSet::Idle() {
   for (const std::unique_ptr<Slot>& slot : slots_) {
-    if (!slot->timeline().Idle()) return false;
+    if (!slot->Idle()) return false;
   }
   return true;
 }
 
 Status SlotSet::WaitIdle(Deadline deadline) {
-  for (const std::unique_ptr<Slot>& slot : slots_) {
-    Timeline& timeline = slot->timeline();
-    KEEL_TRY(timeline.Wait(device(), timeline.launched(), deadline));
-  }
+  for (const std::unique_ptr<Slot>& slot : slots_) KEEL_TRY(slot->WaitIdle(deadline));
   return OkStatus();
 }
 

@@ -22,7 +22,7 @@ class SlotSet {
                                                  int slots, int kept_traces, DeviceAddress arena);
   // What still runs then keeps its memory: it is left to the device's retry list.
   static void Retire(std::unique_ptr<SlotSet> set, Deadline deadline) noexcept;
-  // Every timeline must be idle, or the device lost.
+  // Every slot must be idle, or the device lost.
   ~SlotSet();
   SlotSet(const SlotSet&) = delete;
   SlotSet& operator=(const SlotSet&) = delete;
@@ -32,7 +32,8 @@ class SlotSet {
 
   std::vector<std::unique_ptr<Slot>>& slots() { return slots_; }
   const std::vector<std::unique_ptr<Slot>>& slots() const { return slots_; }
-  bool Idle() const;
+  // See Slot::Idle.
+  bool Idle();
   Status WaitIdle(Deadline deadline);
   Bytes bytes() const;
   hal::Device& device() const { return *memory_->device(); }

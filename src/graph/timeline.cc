@@ -26,18 +26,17 @@ void Pause() {
 
 }  // namespace
 
-void Timeline::Look(hal::Device& device) {
-  if (!lost_track_.load(std::memory_order_acquire)) return;
-  const Result<hal::Completion> completion = device.QueryStream(stream());
-  if (completion.ok() && *completion == hal::Completion::kDone) FoundDone();
+Status Timeline::Look(hal::Device& device) { return lost_track() ? Ask(device) : OkStatus(); }
+
+Status Timeline::Ask(hal::Device& device) {
+  KEEL_ASSIGN(const hal::CaptureState capture, device.GetCaptureState(stream()));
+  if (capture != hal::CaptureState::kNone) return OkStatus();
+  KEEL_ASSIGN(const hal::Completion completion, device.QueryStream(stream()));
+  if (completion == hal::Completion::kDone && lost_track()) FoundDone();
+  return OkStatus();
 }
 
 Status Timeline::Wait(hal::Device& device, std::uint64_t mark, Deadline deadline) {
-  if (lost_track_.load(std::memory_order_acquire)) {
-    KEEL_TRY(device.SynchronizeStream(stream(), deadline));
-    FoundDone();
-    return OkStatus();
-  }
   if (Reached(mark)) return OkStatus();
   const Clock::time_point begin = Clock::now();
   while (Clock::now() - begin < kSpin) {
@@ -47,24 +46,26 @@ Status Timeline::Wait(hal::Device& device, std::uint64_t mark, Deadline deadline
   }
   std::chrono::microseconds sleep = kFirstSleep;
   Clock::time_point looked = begin;
-  while (!Reached(mark)) {
+  while (true) {
+    KEEL_TRY(Look(device));
+    if (Reached(mark)) return OkStatus();
     KEEL_TRY(device.Health());
     if (deadline.Passed()) {
-      return DeadlineExceeded("step " + std::to_string(mark) +
-                              " of the slot is not done: " + std::to_string(Seen()) + " are");
+      return DeadlineExceeded(lost_track() ? "a step that failed half way is not done"
+                                           : "step " + std::to_string(mark) +
+                                                 " of the slot is not done: " +
+                                                 std::to_string(Seen()) + " are");
     }
     if (Clock::now() - looked >= kLookAtDevice) {
       looked = Clock::now();
-      const Result<hal::Completion> completion = device.QueryStream(stream());
-      // A stream that captures cannot be asked; a fault is what this is for.
-      if (completion.status().code() == StatusCode::kDeviceLost) return completion.status();
+      const Status status = Ask(device);
+      if (status.code() == StatusCode::kDeviceLost) return status;
     }
     auto until = Clock::now() + sleep;
     if (!deadline.never()) until = std::min(until, deadline.when());
     std::this_thread::sleep_until(until);
     sleep = std::min(2 * sleep, kLongestSleep);
   }
-  return OkStatus();
 }
 
 }  // namespace keel::graph

@@ -2,7 +2,8 @@
 //
 // Monotonic: every step that is launched asks for one mark, at its end, and marks of one slot come
 // in order. Reading it is a load. Waiting looks often at first and then seldom, never burns a core,
-// and sees to it that a lost device ends it.
+// and sees to it that a lost device ends it. A stream that captures is never asked: that would
+// break the capture.
 #pragma once
 
 #include <atomic>
@@ -39,13 +40,16 @@ class Timeline {
   }
 
   bool Reached(std::uint64_t mark) const {
-    return !lost_track_.load(std::memory_order_acquire) && (mark == 0 || Seen() >= mark);
+    return !lost_track() && (mark == 0 || Seen() >= mark);
   }
   bool Idle() const { return Reached(launched()); }
 
   // Looks whether the stream is done, if only it can tell. For who polls Idle().
-  void Look(hal::Device& device);
-  // OK, kDeadlineExceeded or kDeviceLost.
+  Status Look(hal::Device& device);
+  // Asks the stream in any case: a loss that nobody has seen yet shows then. For who polls long.
+  Status Ask(hal::Device& device);
+  bool lost_track() const { return lost_track_.load(std::memory_order_acquire); }
+  // OK, kDeadlineExceeded, kDeviceLost, or why the stream could not be asked where only it can tell.
   Status Wait(hal::Device& device, std::uint64_t mark, Deadline deadline);
 
  private:

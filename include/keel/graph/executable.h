@@ -18,7 +18,8 @@
 // do not burn a core, and are in the step's report.
 //
 // Completion is a count that the graph itself writes into pinned memory when it ends; reading it is
-// no call of the driver. In the steady state a step makes one driver call: the launch.
+// no call of the driver. In the steady state a step makes one driver call: the launch. Each output
+// that is held adds one when it is let go, and one to a next step on another stream.
 //
 // Steps. Where the program has traced commands, the first step runs eagerly, because libraries want
 // to have run before they are captured; the next one records, for all slots that are free then.
@@ -94,8 +95,8 @@ class KEEL_EXPORT HeldOutput {
   // memory itself.
   DeviceAddress address() const { return address_; }
   Bytes size() const { return size_; }
-  // Another stream than the step's reads it: the slot's next step comes after what that stream has
-  // queued when this output is let go.
+  // Another stream than the step's reads it: the slot's next step comes after what that stream, and
+  // the step's own, have queued when this output is let go. Neither has to live longer than that.
   Status RecordUse(hal::StreamHandle stream);
   // Lets go. OK for one that holds nothing.
   Status Close();
@@ -127,7 +128,7 @@ class KEEL_EXPORT Lease {
   Result<DeviceAddress> address(BindingId binding) const;
   // For this step, instead of what Executable::Bind said.
   Status Bind(BindingId binding, Buffer buffer);
-  // Queues the step on the stream, once. kFailedPrecondition names a binding that is not bound, and
+  // Queues the step on the stream, once; when it fails it may be tried again. kFailedPrecondition names a binding that is not bound, and
   // one that was promised not to move and did. `deadline` bounds waiting for the slot's last step,
   // where that is needed: kDeadlineExceeded, and nothing was launched.
   Status Launch(Deadline deadline = Deadline::Never());
@@ -168,7 +169,8 @@ class KEEL_EXPORT Executable {
   Status Bind(BindingId binding, Buffer buffer);
 
   // A slot, for a step on this stream. Prefers one that is idle, then one that was last used on
-  // this stream; waits for one of the others. kDeadlineExceeded says what the slots are doing.
+  // this stream; waits for one of the others. kDeadlineExceeded says what the slots are doing;
+  // kResourceExhausted: no memory for the slots, of the device or of the budget.
   Result<Lease> Acquire(hal::StreamHandle stream, Deadline deadline);
 
   // What a binding is reached by now; kAuto never.
@@ -178,7 +180,8 @@ class KEEL_EXPORT Executable {
   // Until every step that was launched is done.
   Status Synchronize(Deadline deadline);
   // Gives everything back. kDeadlineExceeded: steps still run; kFailedPrecondition: leases or
-  // outputs are held. Nothing changed then, and it may be tried again.
+  // outputs are held. Nothing changed then, and it may be tried again. kDeviceLost: steps were
+  // lost; everything is given back. A step after it takes memory and records again.
   Status Close(Deadline deadline);
 
  private:

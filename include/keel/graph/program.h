@@ -131,6 +131,9 @@ class KEEL_EXPORT Program {
   // Whether a traced or an eager command uses it: its address is then not Keel's to rewrite.
   bool used_opaquely(BindingId binding) const { return opaque_[binding.index]; }
   bool has_traced() const { return has_traced_; }
+  // Of a shared arena (scratch_arena.h), that its scratch bindings take.
+  Bytes scratch_bytes() const;
+  static constexpr Bytes kScratchAlignment{512};
 
  private:
   friend class ProgramBuilder;
@@ -158,8 +161,9 @@ class KEEL_EXPORT ProgramBuilder {
   void Eager(std::string name, std::vector<Operand> uses, TraceFunction function);
 
   // kInvalidArgument: a name that is empty or taken, a size of zero, a command that names a binding
-  // that is not there, goes beyond its end, or writes what is declared `in`; a policy that the
-  // access or the commands rule out. An empty program is fine.
+  // that is not there, goes beyond its end, or writes what is declared `in`; a fill with a value
+  // that is wider than its words; a policy that the access or the commands rule out. An empty
+  // program is fine.
   Result<std::shared_ptr<const Program>> Build() &&;
 
  private:

@@ -68,17 +68,26 @@ struct ReplayReport {
   std::uint32_t remapped = 0;  // bindings
   std::uint32_t recorded = 0;  // graphs instantiated
   std::uint32_t traced = 0;    // commands captured
+  std::uint32_t traces_reused = 0;
+  std::uint32_t chosen = 0;  // bindings that `auto` reaches otherwise from now on
   bool eager = false;
   std::int64_t waited_ns = 0;
 
-  // The first kMostActions; `actions_left_out` more had no room.
+  // The first kMostActions; `actions_left_out` more had no room. A choice of `auto` always has: it
+  // takes the place of another action.
   std::span<const Action> actions() const { return {actions_.data(), action_count_}; }
   std::uint32_t actions_left_out = 0;
   void Add(const Action& action) {
-    if (action_count_ == kMostActions) {
-      ++actions_left_out;
-    } else {
+    if (action_count_ != kMostActions) {
       actions_[action_count_++] = action;
+      return;
+    }
+    ++actions_left_out;
+    if (action.kind != ActionKind::kChose) return;
+    for (std::size_t i = kMostActions; i-- > 0;) {
+      if (actions_[i].kind == ActionKind::kChose) continue;
+      actions_[i] = action;
+      return;
     }
   }
 

@@ -22,7 +22,7 @@ namespace keel::graph {
 
 class KEEL_EXPORT ScratchArena {
  public:
-  // Of the size of the largest need (Executable::scratch_bytes says what a program needs).
+  // Of the size of the largest need (Program::scratch_bytes says what a program needs).
   static Result<std::shared_ptr<ScratchArena>> Create(std::shared_ptr<memory::DeviceMemory> memory,
                                                       Bytes size);
   // Waits for the last step.
@@ -30,6 +30,7 @@ class KEEL_EXPORT ScratchArena {
   ScratchArena(const ScratchArena&) = delete;
   ScratchArena& operator=(const ScratchArena&) = delete;
 
+  const std::shared_ptr<memory::DeviceMemory>& memory() const { return memory_; }
   DeviceAddress address() const { return address_; }
   Bytes size() const { return size_; }
 

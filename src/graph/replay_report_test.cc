@@ -1,0 +1,58 @@
+#include "keel/graph/replay_report.h"
+
+#include <gtest/gtest.h>
+
+namespace keel::graph {
+namespace {
+
+TEST(ReplayReportTest, SaysWhatWasDoneToWhatAndWhy) {
+  const BindingSpec specs[] = {{.name = "x", .size = Bytes(8)}, {.name = "y", .size = Bytes(8)}};
+  ReplayReport report;
+  report.step = 7;
+  report.slot = 1;
+  report.graphs = 2;
+  report.copied_in = 2_KiB;
+  report.copied_out = 8_B;
+  report.Add({.kind = ActionKind::kRebound, .reason = Reason::kMoved, .binding = 1});
+  report.Add(
+      {.kind = ActionKind::kPatched, .reason = Reason::kMoved, .count = 3, .host_ns = 1'500});
+  EXPECT_EQ(report.ToString(specs),
+            "step 7 in slot 1: 2 graphs launched, 2 KiB copied in, 8 B copied out\n"
+            "  rebound 'y': another address than in the slot's last step\n"
+            "  patched (3): another address than in the slot's last step, 1.5 us");
+}
+
+TEST(ReplayReportTest, CountsWhatHasNoRoom) {
+  ReplayReport report;
+  for (std::size_t i = 0; i < ReplayReport::kMostActions + 3; ++i) {
+    report.Add({.kind = ActionKind::kRebound, .binding = static_cast<std::uint32_t>(i)});
+  }
+  EXPECT_EQ(report.actions().size(), ReplayReport::kMostActions);
+  EXPECT_EQ(report.actions_left_out, 3u);
+  EXPECT_NE(report.ToString({}).find("and 3 more"), std::string::npos);
+}
+
+TEST(ReplayReportTest, AChoiceAlwaysHasRoom) {
+  ReplayReport report;
+  for (std::size_t i = 0; i < ReplayReport::kMostActions; ++i) {
+    report.Add({.kind = ActionKind::kRebound});
+  }
+  report.Add({.kind = ActionKind::kChose, .reason = Reason::kChurns, .binding = 5});
+  report.Add({.kind = ActionKind::kChose, .reason = Reason::kSettled, .binding = 6});
+  std::size_t choices = 0;
+  for (const Action& action : report.actions()) choices += action.kind == ActionKind::kChose;
+  EXPECT_EQ(choices, 2u);
+  EXPECT_EQ(report.actions_left_out, 2u);
+}
+
+TEST(ReplayReportTest, EveryKindAndReasonHasAName) {
+  for (int i = 0; i <= static_cast<int>(ActionKind::kChose); ++i) {
+    EXPECT_NE(ActionName(static_cast<ActionKind>(i)), "unknown");
+  }
+  for (int i = 0; i <= static_cast<int>(Reason::kLastStepFailed); ++i) {
+    EXPECT_NE(ReasonText(static_cast<Reason>(i)), "unknown");
+  }
+}
+
+}  // namespace
+}  // namespace keel::graph
