@@ -69,6 +69,15 @@ Status DeviceAllocator::ReleasePool(PoolId pool) {
   KEEL_TRY(core_->Here());
   return core_->ReleasePool(pool);
 }
+Result<std::vector<PoolBlock>> DeviceAllocator::PoolBlocks(PoolId pool) {
+  KEEL_TRY(core_->Here());
+  return core_->PoolBlocks(pool);
+}
+Result<std::vector<DeviceAddress>> DeviceAllocator::RestorePool(PoolId pool,
+                                                                std::span<const PoolBlock> blocks) {
+  KEEL_TRY(core_->Here());
+  return core_->RestorePool(pool, blocks);
+}
 
 Status DeviceAllocator::Pin(DeviceAddress address, Bytes size) {
   KEEL_TRY(core_->Here());

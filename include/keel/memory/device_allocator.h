@@ -35,6 +35,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,14 @@ struct AllocationInfo {
   hal::StreamHandle stream;
   telemetry::TagId tag = telemetry::TagId::kNone;
   PoolId pool = 0;
+};
+
+// A live block of a pool, as PoolBlocks found it.
+struct PoolBlock {
+  DeviceAddress address;
+  Bytes size;  // rounded
+  Bytes requested;
+  telemetry::TagId tag = telemetry::TagId::kNone;
 };
 
 // What the debug mode found so far.
@@ -150,6 +159,21 @@ class KEEL_EXPORT DeviceAllocator {
   // The graph is gone and its last run is done: what is free in the pool is as everybody's from now
   // on.
   Status ReleasePool(PoolId pool);
+
+  // The state of a pool, for graphs that are recorded one after the other into the same memory: the
+  // blocks that are live there now, by address. Both walk the pool, and return kUnimplemented in
+  // debug mode and with backend:passthrough.
+  Result<std::vector<PoolBlock>> PoolBlocks(PoolId pool);
+  // Makes the pool's live blocks those that PoolBlocks returned at some time since its making:
+  // others are freed, and those that were freed are allocated again, at their addresses and with
+  // whatever is there. A block that is the same then and now is left alone. Returns what was live
+  // before.
+  //
+  // Blocks that leave while streams were recorded for them, and freed ones that such streams keep,
+  // are waited for. Nobody else may use the pool meanwhile. On failure nothing has changed:
+  // kInvalidArgument: there is no such pool, or blocks are not in its memory; kFailedPrecondition:
+  // a stream that was to be waited for is being captured.
+  Result<std::vector<DeviceAddress>> RestorePool(PoolId pool, std::span<const PoolBlock> blocks);
 
   // The pages below stay where they are, also when free, until Unpin: somebody has registered them
   // elsewhere (a network card).
