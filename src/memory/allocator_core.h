@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -42,6 +43,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   Status Free(DeviceAddress address, const Bytes* size);
   Status RecordUse(DeviceAddress address, hal::StreamHandle stream);
   Result<AllocationInfo> Find(DeviceAddress address);
+  std::optional<AllocationInfo> FindBlock(DeviceAddress address);
   Status ForgetStream(hal::StreamHandle stream);
   Status Trim(std::uint64_t target);
   Status SetFraction(double fraction);
@@ -62,6 +64,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
 
   Status CheckMemory();
   DebugFindings Findings();
+  Bytes Allocated();
   telemetry::MemoryStats Stats();
   void ResetStats(bool peaks);
   MemorySnapshot Snapshot();
@@ -192,6 +195,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
     const auto* const uses = static_cast<const Uses*>(block.attachment);
     return uses != nullptr && uses->lent ? uses->clocks.front()->stream() : arena.clock.stream();
   }
+  static AllocationInfo InfoOf(const Block& block, const Arena& arena);
   // Until everything that they have now is done. Only a lost device is an error.
   Status WaitForStreams(Deadline deadline);
 

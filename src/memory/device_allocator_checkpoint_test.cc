@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <random>
 #include <thread>
@@ -58,9 +59,8 @@ TEST_P(DeviceAllocatorCheckpointTest, BlocksComeBackAtTheirAddressesAndOthersGo)
   const DeviceAddress small = Block(1000_B);
   const DeviceAddress large = Block(5_MiB);
   const std::vector<PoolBlock> state = State();
-  EXPECT_EQ(Now(), (Places{{kept, {3_MiB, 3_MiB}},
-                           {small, {1_KiB, 1000_B}},
-                           {large, {5_MiB, 5_MiB}}}));
+  EXPECT_EQ(Now(),
+            (Places{{kept, {3_MiB, 3_MiB}}, {small, {1_KiB, 1000_B}}, {large, {5_MiB, 5_MiB}}}));
   const std::vector<std::int64_t> live = Live();
   const Bytes held = allocator_->reserved();
 
@@ -142,7 +142,16 @@ TEST_P(DeviceAllocatorCheckpointTest, WhatWasRecordedForABlockThatLeavesIsWaited
     HeldStream held = Hold(s2());
     ASSERT_TRUE(IsOk(Fill(second, 64_KiB, 1, s2())));
     ASSERT_TRUE(IsOk(allocator_->RecordUse(second, s2())));
-    std::jthread restoring([&] { Restore(state); });
+    const std::uint64_t waits = device_->calls(Primitive::kSynchronizeEvent);
+    std::atomic<bool> done = false;
+    const std::jthread restoring([&] {
+      Restore(state);
+      done = true;
+    });
+    while (!done && device_->calls(Primitive::kSynchronizeEvent) == waits)
+      std::this_thread::yield();
+    EXPECT_FALSE(done);
+    EXPECT_EQ(Now(), (Places{{second, {2_MiB, 2_MiB}}}));  // nothing changes before
     held.Release();
   }
   EXPECT_EQ(Now(), PlacesOf(state));

@@ -293,8 +293,14 @@ TEST_P(DeviceAllocatorTest, FindSaysWhatHasAByte) {
     EXPECT_EQ(info.pool, 0U);
   }
   EXPECT_EQ(allocator->Find(address + Bytes(100'352)).status().code(), StatusCode::kNotFound);
+  const std::optional<AllocationInfo> begins = allocator->FindBlock(address);
+  ASSERT_TRUE(begins.has_value());
+  EXPECT_EQ(begins->address, address);
+  EXPECT_EQ(begins->requested, Need(allocator->Find(address)).requested);
+  EXPECT_FALSE(allocator->FindBlock(address + 512_B).has_value());
   ASSERT_TRUE(IsOk(allocator->Free(address)));
   EXPECT_EQ(allocator->Find(address).status().code(), StatusCode::kNotFound);
+  EXPECT_FALSE(allocator->FindBlock(address).has_value());  // what a thread keeps is not live
 }
 
 TEST_P(DeviceAllocatorTest, BlocksHaveTheThreadsTagUnlessTheyNameOne) {

@@ -35,6 +35,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -128,6 +129,8 @@ class KEEL_EXPORT DeviceAllocator {
   Status RecordUse(DeviceAddress address, hal::StreamHandle stream);
   // The live block that has this byte. Walks: for messages and tools.
   Result<AllocationInfo> Find(DeviceAddress address);
+  // The live block that begins there, which nobody may be freeing. A lookup, but in debug mode.
+  std::optional<AllocationInfo> FindBlock(DeviceAddress address);
   // The stream will be destroyed. Waits for it; what it freed may then be used by others. Its live
   // blocks stay, and are freed as if on a stream that is idle. A new stream may have its handle.
   Status ForgetStream(hal::StreamHandle stream);
@@ -138,10 +141,12 @@ class KEEL_EXPORT DeviceAllocator {
   Status EmptyCache() { return Trim(Bytes(0)); }
   // Lowering the limit disturbs no live block; what is free is given back first when needed.
   void SetLimit(Bytes limit);
-  // Of the device's memory; kInvalidArgument outside (0, 1].
+  // Of the device's memory; kInvalidArgument outside [0, 1]. Zero: what is held is all there is.
   Status SetFraction(double fraction);
   Bytes limit() const;
+  // What Stats() says is reserved and allocated now, without what it costs: no walk.
   Bytes reserved() const;
+  Bytes allocated();
 
   // Called, in order, when a request would fail: with its size. Whatever it frees is tried before
   // the failure. It may call this allocator, except from several threads that wait for each other.
