@@ -7,7 +7,7 @@
 // is the one.
 //
 // What it does not do says so when it is called: sharing memory between processes (shareIpcHandle),
-// the checkpoints of inductor's graph trees, pools over other allocators.
+// pools over other allocators.
 //
 // Any thread, as PyTorch asks.
 #pragma once
@@ -53,6 +53,8 @@ class Device {
   // One user less; the last one gives it up.
   void Leave(c10::MempoolId_t id);
   int Users(c10::MempoolId_t id);
+  // Throws if nobody uses it.
+  memory::PoolId IdOf(c10::MempoolId_t id);
   // PyTorch's name of a pool, also of one that was given up; {0, 0}: everybody's.
   c10::MempoolId_t NameOf(memory::PoolId pool);
   // What a filter threw in the calling thread's newest request; null: nothing.
@@ -116,6 +118,12 @@ class KeelAllocator final : public caching::CUDAAllocator {
   }
   bool checkPoolLiveAllocations(c10::DeviceIndex device, c10::MempoolId_t pool,
                                 const std::unordered_set<void*>& expected) override;
+  // What inductor's graph trees (torch.compile, mode "reduce-overhead") share a pool by: which
+  // blocks are live in it, and making it so again.
+  std::shared_ptr<caching::AllocatorState> getCheckpointState(c10::DeviceIndex device,
+                                                              c10::MempoolId_t pool) override;
+  caching::CheckpointDelta setCheckpointPoolState(
+      c10::DeviceIndex device, std::shared_ptr<caching::AllocatorState> state) override;
 
   // What it is doing.
   caching::DeviceStats getDeviceStats(c10::DeviceIndex device) override;
@@ -147,10 +155,6 @@ class KeelAllocator final : public caching::CUDAAllocator {
   void attachAllocatorTraceTracker(caching::AllocatorTraceTracker tracker) override;
   caching::ShareableHandle shareIpcHandle(void* pointer) override;
   std::shared_ptr<void> getIpcDevPtr(std::string handle) override;
-  std::shared_ptr<caching::AllocatorState> getCheckpointState(c10::DeviceIndex device,
-                                                              c10::MempoolId_t pool) override;
-  caching::CheckpointDelta setCheckpointPoolState(
-      c10::DeviceIndex device, std::shared_ptr<caching::AllocatorState> state) override;
 
  private:
   using Annotation = decltype(caching::SnapshotInfo::external_annotations)::value_type;
@@ -165,13 +169,12 @@ class KeelAllocator final : public caching::CUDAAllocator {
   // The events of a call that is no allocation get the program's place, while that is recorded.
   std::optional<telemetry::ScopedStack> NameEvents();
   void Report(c10::DeviceIndex index, void* pointer, std::int64_t size);
-  // Gives back to that device; -1: to whichever the block is of.
-  Status Free(void* pointer, int device);
-  static void DeleteOn(int device, void* pointer);
-  // What tensors are freed by: one for all where there is one device, and else one for each,
-  // because a pointer does not say its device.
-  static void Delete(void* pointer) { DeleteOn(-1, pointer); }
-  c10::DeleterFnPtr DeleterOf(c10::DeviceIndex device) const;
+  Status Free(void* pointer);
+  // Where the block is; for one that is nowhere, some device that is in use. -1: there is none.
+  c10::DeviceIndex DeviceOf(DeviceAddress block) const;
+  // What tensors are freed by. One for all devices, whose addresses do not overlap: PyTorch asks
+  // whether a tensor's deleter is the allocator's.
+  static void Delete(void* pointer);
   void AddSegments(c10::DeviceIndex index, c10::MempoolId_t pool, caching::SnapshotInfo& info);
   void AddTraces(caching::SnapshotInfo& info);
   // As PyTorch has it: an event that the next snapshot shows.
@@ -192,6 +195,8 @@ const std::shared_ptr<KeelAllocator>& TheAllocator();
 // In a child that was forked after TheAllocator: nothing here is the child's, and a lock may be one
 // that nobody will release.
 bool IsForked();
+
+void* PointerTo(DeviceAddress address);
 
 // Throws what PyTorch throws.
 void Check(const Status& status);
