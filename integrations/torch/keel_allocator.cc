@@ -85,6 +85,7 @@ void* KeelAllocator::Allocate(c10::DeviceIndex index, std::size_t size, cudaStre
   if (size == 0) return nullptr;
   TORCH_CHECK_WITH(OutOfMemoryError, size < kExabyte,
                    "CUDA out of memory. Tried to allocate more than 1EB memory.");
+  if (C10_UNLIKELY(!isEnabled())) return AllocateUncached(index, size);
   Device& device = Get(index);
   Device::TakeFilterError();  // of a request that was not PyTorch's
   const hal::StreamHandle handle = device.HandleOf(stream);
@@ -107,6 +108,31 @@ void* KeelAllocator::Allocate(c10::DeviceIndex index, std::size_t size, cudaStre
     (*trace)->trace_gpu_memory_allocation(c10::kCUDA, block->value());
   }
   return pointer;
+}
+
+void* KeelAllocator::AllocateUncached(c10::DeviceIndex index, std::size_t size) {
+  auto memory = hal::PlainMemory::Create(Get(index).hal(), Bytes(size));
+  if (!memory.ok()) Fail(index, size, memory.status());
+  void* const pointer = PointerTo(memory->address());
+  const std::lock_guard lock(mutex_);
+  uncached_.insert_or_assign(pointer, *std::move(memory));
+  has_uncached_.store(true);
+  return pointer;
+}
+
+std::optional<Status> KeelAllocator::FreeUncached(void* pointer) {
+  if (C10_LIKELY(!has_uncached_.load(std::memory_order_relaxed))) return std::nullopt;
+  std::unique_lock lock(mutex_);
+  auto found = uncached_.extract(pointer);
+  lock.unlock();  // the driver waits for the device
+  if (found.empty()) return std::nullopt;
+  return found.mapped().Close();
+}
+
+bool KeelAllocator::IsUncached(void* pointer) {
+  if (C10_LIKELY(!has_uncached_.load(std::memory_order_relaxed))) return false;
+  const std::lock_guard lock(mutex_);
+  return uncached_.contains(pointer);
 }
 
 void KeelAllocator::Fail(c10::DeviceIndex index, std::size_t size, const Status& status) {
@@ -145,6 +171,7 @@ void KeelAllocator::Report(c10::DeviceIndex index, void* pointer, std::int64_t s
 
 Status KeelAllocator::Free(void* pointer) {
   if (IsForked()) return FailedPrecondition("the memory is the parent's");
+  if (std::optional<Status> freed = FreeUncached(pointer)) return *std::move(freed);
   const DeviceAddress address(reinterpret_cast<std::uint64_t>(pointer));
   const std::optional<telemetry::ScopedStack> scope = NameEvents();
   contexts_.ForgetBlock(pointer);
@@ -217,6 +244,7 @@ void KeelAllocator::recordStream(const c10::DataPtr& pointer, c10::cuda::CUDAStr
   // As PyTorch's own: of memory that came from elsewhere there is nothing to record.
   const c10::DeviceIndex index = pointer.device().index();
   if (pointer.get() == nullptr || pointer.get_deleter() != &Delete) return;
+  if (IsUncached(pointer.get())) return;  // its free waits for everything
   // The default stream of every device is the same number: taken for the block's own it would be no
   // use at all.
   TORCH_CHECK_NOT_IMPLEMENTED(
@@ -252,13 +280,6 @@ double KeelAllocator::getMemoryFraction(c10::DeviceIndex index) {
 
 void KeelAllocator::setMemoryFraction(double fraction, c10::DeviceIndex device) {
   Check(Get(device).allocator().SetFraction(fraction));
-}
-
-void KeelAllocator::enable(bool wanted) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      wanted,
-      "Keel's cache cannot be switched off while the program runs: start it with "
-      "KEEL_ALLOC_CONF=backend:passthrough");
 }
 
 void KeelAllocator::emptyCache(c10::MempoolId_t pool) {

@@ -25,10 +25,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "contexts.h"
+#include "keel/hal/memory.h"
 #include "keel/memory/process_memory.h"
 
 namespace keel::torch {
@@ -93,8 +95,11 @@ class KeelAllocator final : public caching::CUDAAllocator {
   double getMemoryFraction(c10::DeviceIndex device);
   void setMemoryFraction(double fraction, c10::DeviceIndex device) override;
   void emptyCache(c10::MempoolId_t pool) override;
-  void enable(bool wanted) override;
-  bool isEnabled() const override { return true; }
+  // Off: what is asked for from now on comes from the driver and goes back there when it is freed,
+  // counted by nobody and bounded by the device only. What was handed out before is freed as
+  // before.
+  void enable(bool wanted) override { enabled_.store(wanted); }
+  bool isEnabled() const override { return enabled_.load(); }
   void enablePeerAccess(c10::DeviceIndex device, c10::DeviceIndex peer) override;
   cudaError_t memcpyAsync(void* destination, int destination_device, const void* source,
                           int source_device, std::size_t size, cudaStream_t stream,
@@ -169,6 +174,11 @@ class KeelAllocator final : public caching::CUDAAllocator {
   // The events of a call that is no allocation get the program's place, while that is recorded.
   std::optional<telemetry::ScopedStack> NameEvents();
   void Report(c10::DeviceIndex index, void* pointer, std::int64_t size);
+  // Both while the cache is switched off, or was.
+  void* AllocateUncached(c10::DeviceIndex index, std::size_t size);
+  // Gives it back to the driver; nothing: it is not of that kind.
+  std::optional<Status> FreeUncached(void* pointer);
+  bool IsUncached(void* pointer);
   Status Free(void* pointer);
   // Where the block is; for one that is nowhere, some device that is in use. -1: there is none.
   c10::DeviceIndex DeviceOf(DeviceAddress block) const;
@@ -182,10 +192,13 @@ class KeelAllocator final : public caching::CUDAAllocator {
 
   static constexpr std::size_t kMaxDevices = 128;
   int device_count_ = -1;  // before init
-  std::mutex mutex_;       // opening, observers, annotations
+  std::mutex mutex_;       // opening, observers, annotations, what is not cached
   std::array<std::atomic<Device*>, kMaxDevices> devices_{};
   std::vector<caching::OutOfMemoryObserver> observers_;
   std::deque<Annotation> annotations_;  // as many as the history has events at most
+  std::atomic<bool> enabled_{true};
+  std::atomic<bool> has_uncached_{false};  // whether there ever were any
+  std::unordered_map<void*, hal::PlainMemory> uncached_;
   Contexts contexts_;
 };
 
