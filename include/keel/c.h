@@ -201,7 +201,7 @@ KEEL_C_EXPORT keel_status keel_host_record_use(keel_device device, const void* p
 
 /* What the process may hold of the device. Lowering it disturbs no live block. */
 KEEL_C_EXPORT keel_status keel_set_limit(keel_device device, uint64_t bytes);
-/* The same as a part of the device's memory, in (0, 1]. */
+/* The same as a part of the device's memory, in [0, 1]. */
 KEEL_C_EXPORT keel_status keel_set_fraction(keel_device device, double fraction);
 KEEL_C_EXPORT keel_status keel_get_limit(keel_device device, uint64_t* bytes);
 /* Pinned memory; 0: no limit. */

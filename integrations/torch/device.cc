@@ -19,6 +19,10 @@ cudaStream_t NativeOf(hal::StreamHandle stream) {
 
 }  // namespace
 
+void* PointerTo(DeviceAddress address) {
+  return reinterpret_cast<void*>(address.value());  // NOLINT(performance-no-int-to-ptr)
+}
+
 void Check(const Status& status) { TORCH_CHECK(status.ok(), status.ToString()); }
 
 Device::Device(std::shared_ptr<memory::DeviceMemory> memory) : memory_(std::move(memory)) {}
@@ -74,14 +78,7 @@ void Device::Begin(c10::MempoolId_t id, std::function<bool(cudaStream_t)> filter
   Check(status);
 }
 
-void Device::End(c10::MempoolId_t id) {
-  memory::PoolId pool = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    pool = Existing(id).id;
-  }
-  Check(allocator().EndPool(pool));
-}
+void Device::End(c10::MempoolId_t id) { Check(allocator().EndPool(IdOf(id))); }
 
 void Device::Leave(c10::MempoolId_t id) {
   memory::PoolId last = 0;
@@ -93,6 +90,11 @@ void Device::Leave(c10::MempoolId_t id) {
     pools_.erase(id);
   }
   Check(allocator().ReleasePool(last));
+}
+
+memory::PoolId Device::IdOf(c10::MempoolId_t id) {
+  const std::lock_guard lock(mutex_);
+  return Existing(id).id;
 }
 
 int Device::Users(c10::MempoolId_t id) {

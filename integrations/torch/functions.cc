@@ -88,7 +88,7 @@ void keel_torch_record_stream(void* pointer, void* stream) {
   for (const auto& memory : keel::torch::Take(keel::memory::ProcessMemory::Global().List())) {
     if (memory->name().driver != "cuda") continue;
     const auto address = keel::torch::AddressOf(pointer);
-    if (!memory->allocator().Find(address).ok()) continue;
+    if (!memory->allocator().FindBlock(address).has_value()) continue;
     status = memory->allocator().RecordUse(address, keel::torch::HandleOf(*memory, stream));
     break;
   }

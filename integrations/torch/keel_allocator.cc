@@ -12,6 +12,9 @@
 namespace keel::torch {
 namespace {
 
+// From here on PyTorch says only that it is too much.
+constexpr std::size_t kExabyte = std::size_t{1} << 60;
+
 std::string Readable(std::size_t size) {
   constexpr std::array<const char*, 4> kUnits = {"bytes", "KiB", "MiB", "GiB"};
   auto value = static_cast<double>(size);
@@ -80,6 +83,9 @@ Device& KeelAllocator::Get(c10::DeviceIndex index) {
 
 void* KeelAllocator::Allocate(c10::DeviceIndex index, std::size_t size, cudaStream_t stream) {
   if (size == 0) return nullptr;
+  TORCH_CHECK_WITH(OutOfMemoryError, size < kExabyte,
+                   "CUDA out of memory. Tried to allocate more than 1EB memory.");
+  if (C10_UNLIKELY(!isEnabled())) return AllocateUncached(index, size);
   Device& device = Get(index);
   Device::TakeFilterError();  // of a request that was not PyTorch's
   const hal::StreamHandle handle = device.HandleOf(stream);
@@ -95,8 +101,7 @@ void* KeelAllocator::Allocate(c10::DeviceIndex index, std::size_t size, cudaStre
     std::rethrow_exception(thrown);
   }
   if (!block.ok()) Fail(index, size, block.status());
-  void* const pointer =
-      reinterpret_cast<void*>(block->value());  // NOLINT(performance-no-int-to-ptr)
+  void* const pointer = PointerTo(*block);
   if (scope.has_value()) contexts_.KeepForBlock(pointer, std::move(context));
   if (c10::memoryProfilingEnabled()) Report(index, pointer, static_cast<std::int64_t>(size));
   if (const auto* const trace = c10::impl::GPUTrace::get_trace(); C10_UNLIKELY(trace != nullptr)) {
@@ -105,17 +110,40 @@ void* KeelAllocator::Allocate(c10::DeviceIndex index, std::size_t size, cudaStre
   return pointer;
 }
 
+void* KeelAllocator::AllocateUncached(c10::DeviceIndex index, std::size_t size) {
+  auto memory = hal::PlainMemory::Create(Get(index).hal(), Bytes(size));
+  if (!memory.ok()) Fail(index, size, memory.status());
+  void* const pointer = PointerTo(memory->address());
+  const std::lock_guard lock(mutex_);
+  uncached_.insert_or_assign(pointer, *std::move(memory));
+  has_uncached_.store(true);
+  return pointer;
+}
+
+std::optional<Status> KeelAllocator::FreeUncached(void* pointer) {
+  if (C10_LIKELY(!has_uncached_.load(std::memory_order_relaxed))) return std::nullopt;
+  std::unique_lock lock(mutex_);
+  auto found = uncached_.extract(pointer);
+  lock.unlock();  // the driver waits for the device
+  if (found.empty()) return std::nullopt;
+  return found.mapped().Close();
+}
+
+bool KeelAllocator::IsUncached(void* pointer) {
+  if (C10_LIKELY(!has_uncached_.load(std::memory_order_relaxed))) return false;
+  const std::lock_guard lock(mutex_);
+  return uncached_.contains(pointer);
+}
+
 void KeelAllocator::Fail(c10::DeviceIndex index, std::size_t size, const Status& status) {
   if (status.code() != StatusCode::kResourceExhausted) Check(status);
   Device& device = Get(index);
   const auto info = device.hal()->GetMemoryInfo();
   const std::size_t total = info.ok() ? info->total.count() : 0;
   const std::size_t free = info.ok() ? info->free.count() : 0;
-  const telemetry::MemoryStats stats = device.allocator().Stats();
-  const c10::Device where(c10::kCUDA, index);
   c10::reportOutOfMemoryToProfiler(
-      static_cast<std::int64_t>(size), static_cast<std::size_t>(stats.allocated_bytes.all.current),
-      static_cast<std::size_t>(stats.reserved_bytes.all.current), where);
+      static_cast<std::int64_t>(size), device.allocator().allocated().count(),
+      device.allocator().reserved().count(), c10::Device(c10::kCUDA, index));
   std::vector<caching::OutOfMemoryObserver> observers;
   {
     const std::lock_guard lock(mutex_);
@@ -136,42 +164,48 @@ std::optional<telemetry::ScopedStack> KeelAllocator::NameEvents() {
 }
 
 void KeelAllocator::Report(c10::DeviceIndex index, void* pointer, std::int64_t size) {
-  const telemetry::MemoryStats stats = Get(index).allocator().Stats();
-  c10::reportMemoryUsageToProfiler(
-      pointer, size, static_cast<std::size_t>(stats.allocated_bytes.all.current),
-      static_cast<std::size_t>(stats.reserved_bytes.all.current), c10::Device(c10::kCUDA, index));
+  memory::DeviceAllocator& allocator = Get(index).allocator();
+  c10::reportMemoryUsageToProfiler(pointer, size, allocator.allocated().count(),
+                                   allocator.reserved().count(), c10::Device(c10::kCUDA, index));
 }
 
-Status KeelAllocator::Free(void* pointer, int device_index) {
+Status KeelAllocator::Free(void* pointer) {
   if (IsForked()) return FailedPrecondition("the memory is the parent's");
+  if (std::optional<Status> freed = FreeUncached(pointer)) return *std::move(freed);
   const DeviceAddress address(reinterpret_cast<std::uint64_t>(pointer));
   const std::optional<telemetry::ScopedStack> scope = NameEvents();
   contexts_.ForgetBlock(pointer);
   if (const auto* const trace = c10::impl::GPUTrace::get_trace(); C10_UNLIKELY(trace != nullptr)) {
     (*trace)->trace_gpu_memory_deallocation(c10::kCUDA, address.value());
   }
-  Status status = InvalidArgument("no device is in use");
-  for (int i = 0; i < device_count_; ++i) {
-    if (device_index >= 0 && i != device_index) continue;
-    const auto index = static_cast<c10::DeviceIndex>(i);
-    Device* const device = Find(index);
-    if (device == nullptr) continue;
-    std::int64_t size = 0;
-    if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
-      const auto block = device->allocator().Find(address);
-      if (block.ok()) size = static_cast<std::int64_t>(block->requested.count());
-    }
-    status = device->allocator().Free(address);
-    if (status.code() == StatusCode::kInvalidArgument) continue;
-    if (size != 0) Report(index, pointer, -size);
-    return status;
+  const c10::DeviceIndex index = DeviceOf(address);
+  if (index < 0) return InvalidArgument("no device is in use");
+  memory::DeviceAllocator& allocator = Find(index)->allocator();
+  std::int64_t size = 0;
+  if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
+    const auto block = allocator.FindBlock(address);
+    if (block.has_value()) size = static_cast<std::int64_t>(block->requested.count());
   }
+  Status status = allocator.Free(address);
+  if (size != 0 && status.ok()) Report(index, pointer, -size);
   return status;
 }
 
-void KeelAllocator::DeleteOn(int device, void* pointer) {
+c10::DeviceIndex KeelAllocator::DeviceOf(DeviceAddress block) const {
+  c10::DeviceIndex found = -1;
+  for (int i = 0; i < device_count_; ++i) {
+    const auto index = static_cast<c10::DeviceIndex>(i);
+    if (Find(index) == nullptr) continue;
+    // Most processes use one device: nothing has to be looked up there.
+    if (found >= 0 && Find(found)->allocator().FindBlock(block).has_value()) break;
+    found = index;
+  }
+  return found;
+}
+
+void KeelAllocator::Delete(void* pointer) {
   if (pointer == nullptr) return;
-  const Status status = TheAllocator()->Free(pointer, device);
+  const Status status = TheAllocator()->Free(pointer);
   // In a forked child there is nothing to give back; the parent has it.
   if (status.ok() || status.code() == StatusCode::kFailedPrecondition) return;
   TORCH_WARN("memory of a tensor could not be freed: ", status.ToString());
@@ -181,19 +215,10 @@ c10::DataPtr KeelAllocator::allocate(std::size_t size) {
   c10::DeviceIndex device = 0;
   C10_CUDA_CHECK(c10::cuda::GetDevice(&device));
   void* const pointer = Allocate(device, size, c10::cuda::getCurrentCUDAStream(device));
-  return {pointer, pointer, DeleterOf(device), c10::Device(c10::kCUDA, device)};
+  return {pointer, pointer, &Delete, c10::Device(c10::kCUDA, device)};
 }
 
 c10::DeleterFnPtr KeelAllocator::raw_deleter() const { return &Delete; }
-
-c10::DeleterFnPtr KeelAllocator::DeleterOf(c10::DeviceIndex device) const {
-  static constexpr auto kDeleters = []<std::size_t... kIndices>(std::index_sequence<kIndices...>) {
-    return std::array<c10::DeleterFnPtr, sizeof...(kIndices)>{
-        +[](void* pointer) { DeleteOn(static_cast<int>(kIndices), pointer); }...};
-  }(std::make_index_sequence<kMaxDevices>());
-  return device_count_ > 1 && device >= 0 ? kDeleters.at(static_cast<std::size_t>(device))
-                                          : &Delete;
-}
 
 void KeelAllocator::copy_data(void* destination, const void* source, std::size_t size) const {
   C10_CUDA_CHECK(cudaMemcpy(destination, source, size, cudaMemcpyDeviceToDevice));
@@ -212,13 +237,14 @@ void* KeelAllocator::raw_alloc_with_stream(std::size_t size, cudaStream_t stream
 }
 
 void KeelAllocator::raw_delete(void* pointer) {
-  if (pointer != nullptr) Check(Free(pointer, -1));
+  if (pointer != nullptr) Check(Free(pointer));
 }
 
 void KeelAllocator::recordStream(const c10::DataPtr& pointer, c10::cuda::CUDAStream stream) {
   // As PyTorch's own: of memory that came from elsewhere there is nothing to record.
   const c10::DeviceIndex index = pointer.device().index();
-  if (pointer.get() == nullptr || pointer.get_deleter() != DeleterOf(index)) return;
+  if (pointer.get() == nullptr || pointer.get_deleter() != &Delete) return;
+  if (IsUncached(pointer.get())) return;  // its free waits for everything
   // The default stream of every device is the same number: taken for the block's own it would be no
   // use at all.
   TORCH_CHECK_NOT_IMPLEMENTED(
@@ -238,7 +264,7 @@ void* KeelAllocator::getBaseAllocation(void* pointer, std::size_t* size) {
     const auto block = device->allocator().Find(address);
     if (!block.ok()) continue;
     if (size != nullptr) *size = block->size.count();
-    return reinterpret_cast<void*>(block->address.value());  // NOLINT(performance-no-int-to-ptr)
+    return PointerTo(block->address);
   }
   TORCH_CHECK(false, pointer, " is not in memory that Keel handed out");
 }
@@ -254,13 +280,6 @@ double KeelAllocator::getMemoryFraction(c10::DeviceIndex index) {
 
 void KeelAllocator::setMemoryFraction(double fraction, c10::DeviceIndex device) {
   Check(Get(device).allocator().SetFraction(fraction));
-}
-
-void KeelAllocator::enable(bool wanted) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      wanted,
-      "Keel's cache cannot be switched off while the program runs: start it with "
-      "KEEL_ALLOC_CONF=backend:passthrough");
 }
 
 void KeelAllocator::emptyCache(c10::MempoolId_t pool) {
@@ -337,6 +356,52 @@ void KeelAllocator::setUseOnOOM(c10::DeviceIndex, c10::MempoolId_t, bool wanted)
       "Keel does not lend the memory of a torch.cuda.MemPool to others: leave use_on_oom out");
 }
 
+namespace {
+
+// What PyTorch keeps as the state of a pool.
+struct PoolState : caching::AllocatorState {
+  memory::PoolId pool = 0;
+  std::vector<memory::PoolBlock> blocks;
+  std::vector<std::shared_ptr<c10::GatheredContext>> frames;  // of each
+};
+
+}  // namespace
+
+std::shared_ptr<caching::AllocatorState> KeelAllocator::getCheckpointState(c10::DeviceIndex device,
+                                                                           c10::MempoolId_t pool) {
+  auto state = std::make_shared<PoolState>();
+  state->pool = Get(device).IdOf(pool);
+  auto blocks = Get(device).allocator().PoolBlocks(state->pool);
+  Check(blocks.status());
+  state->blocks = *std::move(blocks);
+  for (const memory::PoolBlock& block : state->blocks) {
+    state->frames.push_back(contexts_.OfBlock(block.address.value()));
+  }
+  return state;
+}
+
+caching::CheckpointDelta KeelAllocator::setCheckpointPoolState(
+    c10::DeviceIndex device, std::shared_ptr<caching::AllocatorState> state) {
+  const auto* const wanted = dynamic_cast<const PoolState*>(state.get());
+  TORCH_CHECK(wanted != nullptr, "the state of a memory pool is of another allocator");
+  const std::optional<telemetry::ScopedStack> scope = NameEvents();
+  const auto before = Get(device).allocator().RestorePool(wanted->pool, wanted->blocks);
+  Check(before.status());
+  // All that was live is freed, and all that is live is new, as PyTorch has it: of the tensors that
+  // it was told are stale it takes the deleters, also of those whose block is the same as before.
+  caching::CheckpointDelta delta;
+  for (const DeviceAddress block : *before) {
+    delta.ptrs_freed.push_back(PointerTo(block));
+    contexts_.ForgetBlock(delta.ptrs_freed.back());
+  }
+  for (std::size_t i = 0; i < wanted->blocks.size(); ++i) {
+    void* const pointer = PointerTo(wanted->blocks[i].address);
+    contexts_.KeepForBlock(pointer, {.frames = wanted->frames[i]});
+    delta.dataptrs_allocd.emplace_back(pointer, pointer, &Delete, c10::Device(c10::kCUDA, device));
+  }
+  return delta;
+}
+
 // --- What is not there ------------------------------------------------------------------------
 
 void KeelAllocator::attachAllocatorTraceTracker(caching::AllocatorTraceTracker) {
@@ -355,20 +420,6 @@ caching::ShareableHandle KeelAllocator::shareIpcHandle(void*) {
 std::shared_ptr<void> KeelAllocator::getIpcDevPtr(std::string) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       false, "CUDA tensors of other processes cannot be opened while Keel is PyTorch's allocator");
-}
-
-std::shared_ptr<caching::AllocatorState> KeelAllocator::getCheckpointState(c10::DeviceIndex,
-                                                                           c10::MempoolId_t) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      false,
-      "Keel has no checkpoints of private pools, which inductor's graph trees need: set "
-      "torch._inductor.config.triton.cudagraph_trees = False");
-}
-
-caching::CheckpointDelta KeelAllocator::setCheckpointPoolState(
-    c10::DeviceIndex device, std::shared_ptr<caching::AllocatorState>) {
-  getCheckpointState(device, {0, 0});
-  return {};
 }
 
 }  // namespace keel::torch

@@ -7,7 +7,7 @@
 // is the one.
 //
 // What it does not do says so when it is called: sharing memory between processes (shareIpcHandle),
-// the checkpoints of inductor's graph trees, pools over other allocators.
+// pools over other allocators.
 //
 // Any thread, as PyTorch asks.
 #pragma once
@@ -25,10 +25,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "contexts.h"
+#include "keel/hal/memory.h"
 #include "keel/memory/process_memory.h"
 
 namespace keel::torch {
@@ -53,6 +55,8 @@ class Device {
   // One user less; the last one gives it up.
   void Leave(c10::MempoolId_t id);
   int Users(c10::MempoolId_t id);
+  // Throws if nobody uses it.
+  memory::PoolId IdOf(c10::MempoolId_t id);
   // PyTorch's name of a pool, also of one that was given up; {0, 0}: everybody's.
   c10::MempoolId_t NameOf(memory::PoolId pool);
   // What a filter threw in the calling thread's newest request; null: nothing.
@@ -91,8 +95,11 @@ class KeelAllocator final : public caching::CUDAAllocator {
   double getMemoryFraction(c10::DeviceIndex device);
   void setMemoryFraction(double fraction, c10::DeviceIndex device) override;
   void emptyCache(c10::MempoolId_t pool) override;
-  void enable(bool wanted) override;
-  bool isEnabled() const override { return true; }
+  // Off: what is asked for from now on comes from the driver and goes back there when it is freed,
+  // counted by nobody and bounded by the device only. What was handed out before is freed as
+  // before.
+  void enable(bool wanted) override { enabled_.store(wanted); }
+  bool isEnabled() const override { return enabled_.load(); }
   void enablePeerAccess(c10::DeviceIndex device, c10::DeviceIndex peer) override;
   cudaError_t memcpyAsync(void* destination, int destination_device, const void* source,
                           int source_device, std::size_t size, cudaStream_t stream,
@@ -116,6 +123,12 @@ class KeelAllocator final : public caching::CUDAAllocator {
   }
   bool checkPoolLiveAllocations(c10::DeviceIndex device, c10::MempoolId_t pool,
                                 const std::unordered_set<void*>& expected) override;
+  // What inductor's graph trees (torch.compile, mode "reduce-overhead") share a pool by: which
+  // blocks are live in it, and making it so again.
+  std::shared_ptr<caching::AllocatorState> getCheckpointState(c10::DeviceIndex device,
+                                                              c10::MempoolId_t pool) override;
+  caching::CheckpointDelta setCheckpointPoolState(
+      c10::DeviceIndex device, std::shared_ptr<caching::AllocatorState> state) override;
 
   // What it is doing.
   caching::DeviceStats getDeviceStats(c10::DeviceIndex device) override;
@@ -147,10 +160,6 @@ class KeelAllocator final : public caching::CUDAAllocator {
   void attachAllocatorTraceTracker(caching::AllocatorTraceTracker tracker) override;
   caching::ShareableHandle shareIpcHandle(void* pointer) override;
   std::shared_ptr<void> getIpcDevPtr(std::string handle) override;
-  std::shared_ptr<caching::AllocatorState> getCheckpointState(c10::DeviceIndex device,
-                                                              c10::MempoolId_t pool) override;
-  caching::CheckpointDelta setCheckpointPoolState(
-      c10::DeviceIndex device, std::shared_ptr<caching::AllocatorState> state) override;
 
  private:
   using Annotation = decltype(caching::SnapshotInfo::external_annotations)::value_type;
@@ -165,13 +174,17 @@ class KeelAllocator final : public caching::CUDAAllocator {
   // The events of a call that is no allocation get the program's place, while that is recorded.
   std::optional<telemetry::ScopedStack> NameEvents();
   void Report(c10::DeviceIndex index, void* pointer, std::int64_t size);
-  // Gives back to that device; -1: to whichever the block is of.
-  Status Free(void* pointer, int device);
-  static void DeleteOn(int device, void* pointer);
-  // What tensors are freed by: one for all where there is one device, and else one for each,
-  // because a pointer does not say its device.
-  static void Delete(void* pointer) { DeleteOn(-1, pointer); }
-  c10::DeleterFnPtr DeleterOf(c10::DeviceIndex device) const;
+  // Both while the cache is switched off, or was.
+  void* AllocateUncached(c10::DeviceIndex index, std::size_t size);
+  // Gives it back to the driver; nothing: it is not of that kind.
+  std::optional<Status> FreeUncached(void* pointer);
+  bool IsUncached(void* pointer);
+  Status Free(void* pointer);
+  // Where the block is; for one that is nowhere, some device that is in use. -1: there is none.
+  c10::DeviceIndex DeviceOf(DeviceAddress block) const;
+  // What tensors are freed by. One for all devices, whose addresses do not overlap: PyTorch asks
+  // whether a tensor's deleter is the allocator's.
+  static void Delete(void* pointer);
   void AddSegments(c10::DeviceIndex index, c10::MempoolId_t pool, caching::SnapshotInfo& info);
   void AddTraces(caching::SnapshotInfo& info);
   // As PyTorch has it: an event that the next snapshot shows.
@@ -179,10 +192,13 @@ class KeelAllocator final : public caching::CUDAAllocator {
 
   static constexpr std::size_t kMaxDevices = 128;
   int device_count_ = -1;  // before init
-  std::mutex mutex_;       // opening, observers, annotations
+  std::mutex mutex_;       // opening, observers, annotations, what is not cached
   std::array<std::atomic<Device*>, kMaxDevices> devices_{};
   std::vector<caching::OutOfMemoryObserver> observers_;
   std::deque<Annotation> annotations_;  // as many as the history has events at most
+  std::atomic<bool> enabled_{true};
+  std::atomic<bool> has_uncached_{false};  // whether there ever were any
+  std::unordered_map<void*, hal::PlainMemory> uncached_;
   Contexts contexts_;
 };
 
@@ -192,6 +208,8 @@ const std::shared_ptr<KeelAllocator>& TheAllocator();
 // In a child that was forked after TheAllocator: nothing here is the child's, and a lock may be one
 // that nobody will release.
 bool IsForked();
+
+void* PointerTo(DeviceAddress address);
 
 // Throws what PyTorch throws.
 void Check(const Status& status);

@@ -145,8 +145,7 @@ bool KeelAllocator::checkPoolLiveAllocations(c10::DeviceIndex index, c10::Mempoo
     if (segment.pool == 0 || device.NameOf(segment.pool) != pool) continue;
     for (const auto& block : segment.blocks) {
       if (block.state != memory::BlockSnapshot::State::kAllocated) continue;
-      live.insert(
-          reinterpret_cast<void*>(block.address.value()));  // NOLINT(performance-no-int-to-ptr)
+      live.insert(PointerTo(block.address));
     }
   }
   return live == expected;

@@ -85,17 +85,16 @@ SELECT = [
     # Pools.
     r"TestMemPool\..*",
     r"TestBlockStateAbsorption\.test_(check_pool_live_allocations|allocate_in_thread_to_pool)",
+    # The states of pools, which the graphs of torch.compile share.
+    r"TestBlockStateAbsorption\.test_(simple|resnet|allocated_in_middle_of_segment)",
+    r"TestBlockStateAbsorption\.test_(multiple_middle_allocations|middle_allocations_contiguous)",
+    r"TestBlockStateAbsorption\.test_(additional_free_following|tensor_dies_after)_checkpoint",
+    r"TestBlockStateAbsorption\.test_assigning_back_deleter_fns_to_tensor",
+    r"TestBlockStateAbsorption\.test_expandable_segment_checkpoint_growth",
 ]
 
 # About memory, and not run: why.
 NOT_APPLICABLE = [
-    (
-        r"TestBlockStateAbsorption\.test_(simple|allocated_in_middle_of_segment"
-        r"|multiple_middle_allocations|middle_allocations_contiguous"
-        r"|additional_free_following_checkpoint|tensor_dies_after_checkpoint"
-        r"|assigning_back_deleter_fns_to_tensor|resnet|expandable_segment_checkpoint_growth)",
-        "checkpoints of pools, for inductor's graph trees: Keel refuses them",
-    ),
     (
         r"TestMemPool\.test_(mempool_(empty_cache_inactive|with_allocator|expandable"
         r"|limited_memory_with_allocator)|tensor_delete_after_allocator_delete"
@@ -140,7 +139,6 @@ ALONE = [
 
 # What Keel says that it does not do, in the words of its errors.
 REFUSALS = [
-    (r"checkpoints of private pools", "checkpoints of pools"),
     (r"take the memory of a torch\.cuda\.MemPool from another", "a pool over another allocator"),
     (r"lend the memory of a torch\.cuda\.MemPool|setUseOnOOM", "use_on_oom"),
     (r"setNoSplit", "no_split"),

@@ -87,10 +87,29 @@ def test_the_accelerator_interface_is_keels_too() -> None:
     assert torch.accelerator.memory_stats()["reserved_bytes.large_pool.current"] == 0
 
 
-def test_caching_cannot_be_switched_off_in_silence() -> None:
-    with pytest.raises(NotImplementedError, match="backend:passthrough"):
-        torch.cuda.caching_allocator_enable(False)
-    torch.cuda.caching_allocator_enable(True)
+def test_the_cache_can_be_switched_off_and_on() -> None:
+    before = torch.empty(3 * MIB, dtype=torch.uint8, device="cuda")
+    allocated = torch.cuda.memory_allocated()
+    torch.cuda.caching_allocator_enable(False)
+    try:
+        free, _ = torch.cuda.mem_get_info()
+        beside = torch.full((512 * MIB,), 3, dtype=torch.uint8, device="cuda")
+        assert torch.cuda.memory_allocated() == allocated  # the driver's, and counted there
+        assert free - torch.cuda.mem_get_info()[0] >= 512 * MIB
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            doubled = beside[:1000] * 2
+        beside.record_stream(side)  # nothing to record, and no error
+        del before
+        assert torch.cuda.memory_allocated() == allocated - 3 * MIB
+    finally:
+        torch.cuda.caching_allocator_enable(True)
+    inside = torch.empty(3 * MIB, dtype=torch.uint8, device="cuda")
+    assert torch.cuda.memory_allocated() == allocated
+    del beside, inside
+    assert torch.cuda.mem_get_info()[0] >= free - 100 * MIB
+    assert doubled.unique().tolist() == [6]
 
 
 def test_a_recorded_stream_keeps_the_block() -> None:
@@ -108,6 +127,8 @@ def test_a_recorded_stream_keeps_the_block() -> None:
     torch.cuda.synchronize()
     assert copy.min().item() == 1
     assert copy.max().item() == 1
+    # Nobody uses it any more, and it is the one that fits.
+    assert torch.empty(4 * MIB, dtype=torch.uint8, device="cuda").data_ptr() == address
 
 
 def test_a_graph_replays_on_its_own_memory() -> None:
@@ -180,6 +201,119 @@ def test_a_pool_of_the_program() -> None:
         torch.cuda.MemPool(use_on_oom=True)
 
 
+def live_in(pool: tuple[int, int]) -> dict[int, int]:
+    """The live blocks of a pool: their sizes, by address."""
+    return {
+        block["address"]: block["size"]
+        for segment in torch.cuda.memory_snapshot()
+        if tuple(segment["segment_pool_id"]) == tuple(pool)
+        for block in segment["blocks"]
+        if block["state"] == "active_allocated"
+    }
+
+
+def test_a_pool_returns_to_a_state() -> None:
+    stream = torch.cuda.Stream()
+    source = torch.ones(1000, device="cuda")
+    torch.cuda.synchronize()
+    first, second = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(first, stream=stream):
+        kept = source + 1
+        large = torch.full((3 * MIB,), 5, dtype=torch.uint8, device="cuda")
+    pool = first.pool()
+    state = torch._C._cuda_getCheckpointState(0, pool)
+    blocks = live_in(pool)
+    assert set(blocks) == {kept.data_ptr(), large.data_ptr()}
+    at = large.data_ptr()
+    del large
+    with torch.cuda.graph(second, stream=stream, pool=pool):
+        stale = torch.full((2 * MIB,), 6, dtype=torch.uint8, device="cuda")
+    assert stale.data_ptr() == at
+    # What was freed is there again, and has the tensor that is told of it; `stale` owns nothing.
+    again = torch._C._construct_storage_from_data_pointer(at, source.device, 3 * MIB)
+    torch._C._cuda_setCheckpointPoolState(
+        0, state, [stale.untyped_storage()._cdata], [again._cdata]
+    )
+    assert live_in(pool) == blocks
+    assert torch._C._cuda_checkPoolLiveAllocations(0, pool, set(blocks))
+    assert not torch._C._has_Standard_Deleter(stale.untyped_storage()._cdata)
+    assert torch._C._has_Standard_Deleter(again._cdata)
+    assert torch._C._has_Standard_Deleter(kept.untyped_storage()._cdata)
+    del stale
+    assert live_in(pool) == blocks
+    first.replay()
+    torch.cuda.synchronize()
+    assert kept.unique().tolist() == [2.0]
+    assert torch.empty(0, dtype=torch.uint8, device="cuda").set_(again).unique().tolist() == [5]
+    del again
+    assert set(live_in(pool)) == {kept.data_ptr()}
+    del kept
+    assert live_in(pool) == {}
+    del first, second
+    with pytest.raises(RuntimeError, match="released"):
+        torch._C._cuda_setCheckpointPoolState(0, state, [], [])
+
+
+def test_compiled_functions_share_a_tree_of_graphs() -> None:
+    pytest.importorskip("triton")
+    out = run_alone(
+        """
+        import keel.torch
+        keel.torch.install("full")
+        import torch
+        import torch._inductor.config as config
+        config.triton.slow_path_cudagraph_asserts = True
+        from torch._dynamo.utils import counters
+        from torch._inductor.cudagraph_trees import get_container
+
+        def compiled(function):
+            return torch.compile(function, mode="reduce-overhead", dynamic=False)
+
+        trunk = compiled(lambda x: (x * 2, x + 1))
+        left = compiled(lambda a, b: (a + b).relu())
+        right = compiled(lambda a, b: torch.cat([a, b]) * 3)
+        x = torch.zeros(1 << 20, device="cuda")
+        for step in range(16):
+            torch.compiler.cudagraph_mark_step_begin()
+            x.fill_(step)
+            a, b = trunk(x)
+            if step < 6 or step % 2 == 0:
+                assert left(a, b).unique().tolist() == [3.0 * step + 1]
+            else:
+                assert sorted(right(a, b).unique().tolist()) == sorted(
+                    {6.0 * step, 3.0 * step + 3}
+                )
+        manager = get_container(0).tree_manager
+        print(counters["inductor"]["cudagraph_skips"], manager.debug_checkpointing_counter > 0)
+
+        # And with a backward pass, whose graphs follow those of the forward pass.
+        torch.manual_seed(0)
+        def train(wrap):
+            torch.manual_seed(1)
+            layers = [torch.nn.Linear(256, 256), torch.nn.GELU(), torch.nn.Linear(256, 8)]
+            model = torch.nn.Sequential(*layers).cuda()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            call = wrap(model)
+            losses = []
+            for step in range(8):
+                torch.compiler.cudagraph_mark_step_begin()
+                optimizer.zero_grad(set_to_none=True)
+                inputs = torch.full((64, 256), step / 8, device="cuda")
+                loss = call(inputs).square().mean()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+            return losses
+        pairs = zip(train(lambda model: model), train(compiled))
+        print(all(abs(a - b) <= 1e-3 * max(1.0, abs(a)) for a, b in pairs))
+        print(counters["inductor"]["cudagraph_skips"], torch.cuda.get_allocator_backend())
+    """,
+        timeout=300,
+        TORCHINDUCTOR_COMPILE_THREADS="1",  # no pool of processes for so little
+    )
+    assert out == "0 True\nTrue\n0 keel\n"
+
+
 def test_running_out_of_memory_is_pytorchs_error_and_goes_by() -> None:
     torch.cuda.set_per_process_memory_fraction(0.01)
     try:
@@ -196,6 +330,12 @@ def test_running_out_of_memory_is_pytorchs_error_and_goes_by() -> None:
         assert torch.ones(10, device="cuda").sum().item() == 10
         assert torch.cuda.memory_stats()["num_ooms"] >= 1
         assert abs(torch.cuda.get_per_process_memory_fraction() - 0.01) < 1e-6
+        with pytest.raises(torch.cuda.OutOfMemoryError, match="more than 1EB"):
+            torch.empty(1 << 61, dtype=torch.uint8, device="cuda")
+        torch.cuda.set_per_process_memory_fraction(0)  # what is held is all there is
+        assert torch.cuda.get_per_process_memory_fraction() == 0
+        with pytest.raises(torch.cuda.OutOfMemoryError):
+            torch.empty(512 * MIB, dtype=torch.uint8, device="cuda")
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
 
@@ -293,13 +433,13 @@ def test_what_is_not_there_says_so() -> None:
         a.untyped_storage()._share_cuda_()
 
 
-def run_alone(code: str, **environment: str) -> str:
+def run_alone(code: str, timeout: float = 120, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=timeout,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -82,6 +82,7 @@ const char* Backend() {
 
 Result<trace::Snapshot> SnapshotOf(const std::vector<DeviceRef>& devices) {
   std::vector<memory::DeviceAllocator*> allocators;
+  allocators.reserve(devices.size());
   for (const DeviceRef& device : devices) allocators.push_back(&device.memory->allocator());
   return trace::TakeSnapshot(allocators);
 }

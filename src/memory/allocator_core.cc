@@ -123,7 +123,8 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
       log_(options.log != nullptr ? *options.log : telemetry::EventLog::Global()),
       events_(device),
       counters_(kFoldAfter),
-      arenas_(device, events_, FrontOf(*device, config), LargeCutting(*device, config)) {
+      arenas_(device, events_, FrontOf(*device, config), LargeCutting(*device, config)),
+      pending_(options.now_ns ? options.now_ns : &telemetry::EventLog::Now) {
   if (config.history != 0) {
     const Status enabled =
         log_.Enable({.capacity = config.history, .stacks = config.history_stacks});
@@ -449,6 +450,9 @@ Block* AllocatorCore::TryArena(Arena& arena, const Request& request) {
 
 Result<Block*> AllocatorCore::Obtain(Arena& arena, const Request& request) {
   if (config.garbage_collection_threshold > 0) arenas_.CountRequest();
+  if (pending_.Due()) [[unlikely]] {
+    FreeCollected(pending_.Collect(PendingFrees::Effort::kMark));
+  }
   if (Block* const block = TryArena(arena, request); block != nullptr) [[likely]] {
     return block;
   }

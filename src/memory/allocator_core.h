@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -42,6 +43,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   Status Free(DeviceAddress address, const Bytes* size);
   Status RecordUse(DeviceAddress address, hal::StreamHandle stream);
   Result<AllocationInfo> Find(DeviceAddress address);
+  std::optional<AllocationInfo> FindBlock(DeviceAddress address);
   Status ForgetStream(hal::StreamHandle stream);
   Status Trim(std::uint64_t target);
   Status SetFraction(double fraction);
@@ -57,9 +59,12 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   Status BeginPool(PoolId pool, std::function<bool(hal::StreamHandle)> filter);
   Status EndPool(PoolId pool);
   Status ReleasePool(PoolId pool);
+  Result<std::vector<PoolBlock>> PoolBlocks(PoolId pool);
+  Result<std::vector<DeviceAddress>> RestorePool(PoolId pool, std::span<const PoolBlock> blocks);
 
   Status CheckMemory();
   DebugFindings Findings();
+  Bytes Allocated();
   telemetry::MemoryStats Stats();
   void ResetStats(bool peaks);
   MemorySnapshot Snapshot();
@@ -168,11 +173,29 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   void RunCallbacks(Bytes size);
   Status OutOfMemory(const Request& request, const Status& cause);
   Status CollectGarbage(std::uint64_t more);
+
+  // What RestorePool has to do. All lists of wanted blocks are by address.
+  struct PoolPlan {
+    std::vector<DeviceAddress> live;     // now
+    std::vector<DeviceAddress> leaving;  // of those
+    std::vector<StreamClock*> busy;      // that were recorded for them
+    DeviceAddress in_the_way;            // a freed block that is pending; zero: none is
+    std::size_t found = 0;               // of the blocks that are wanted
+  };
+  Result<std::vector<Arena*>> ArenasOf(PoolId pool);
+  static void PlanArena(Arena& arena, std::span<const PoolBlock> wanted, PoolPlan& plan);
+  static Result<PoolPlan> PlanPool(const std::vector<Arena*>& arenas,
+                                   std::span<const PoolBlock> wanted);
+  // Of a live block: what was recorded is done.
+  void ForgetUses(DeviceAddress address);
+  Status TakeAgain(Arena& arena, std::span<const PoolBlock> wanted);
+
   // The stream that a live block was allocated for.
   static hal::StreamHandle StreamOf(const Block& block, const Arena& arena) {
     const auto* const uses = static_cast<const Uses*>(block.attachment);
     return uses != nullptr && uses->lent ? uses->clocks.front()->stream() : arena.clock.stream();
   }
+  static AllocationInfo InfoOf(const Block& block, const Arena& arena);
   // Until everything that they have now is done. Only a lost device is an error.
   Status WaitForStreams(Deadline deadline);
 

@@ -22,6 +22,7 @@ Result<Block*> AllocatorCore::ObtainShort(Arena& arena, const Request& request,
     ++slow_.num_alloc_retries;
   }
   const Deadline deadline = Deadline::After(kPatience);
+  const std::uint64_t held = limit.held();
   const auto try_again = [&]() -> std::optional<Result<Block*>> {
     if (Block* const block = TryArena(arena, request); block != nullptr) return block;
     Result<Block*> again = source_->Grow(arena, request.size, request.alignment);
@@ -50,6 +51,8 @@ Result<Block*> AllocatorCore::ObtainShort(Arena& arena, const Request& request,
     // If nobody else did anything, that was all.
     if (counters_.Read().blocks.all.freed == freed) break;
   }
+  // What was taken on the way to a failure is not kept from others on the device.
+  if (limit.held() > held) static_cast<void>(source_->Trim(held).ok());
   return OutOfMemory(request, cause);
 }
 

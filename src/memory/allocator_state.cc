@@ -28,8 +28,8 @@ Status AllocatorCore::Trim(std::uint64_t target) {
 }
 
 Status AllocatorCore::SetFraction(double fraction) {
-  if (!(fraction > 0) || fraction > 1) {
-    return InvalidArgument(fmt::format("a fraction of {} is not in (0, 1]", fraction));
+  if (!(fraction >= 0 && fraction <= 1)) {
+    return InvalidArgument(fmt::format("a fraction of {} is not in [0, 1]", fraction));
   }
   limit.set_limit(
       static_cast<std::uint64_t>(static_cast<double>(device->info().memory.count()) * fraction));
@@ -162,14 +162,36 @@ Result<AllocationInfo> AllocatorCore::Find(DeviceAddress address) {
     const Block* const block = arena->blocks.Find(address.value());
     if (block == nullptr) continue;
     if (block->free() || block->mark != kLive) break;
-    return AllocationInfo{.address = DeviceAddress(block->address),
-                          .size = Bytes(block->size),
-                          .requested = Bytes(block->requested),
-                          .stream = StreamOf(*block, *arena),
-                          .tag = telemetry::TagId{block->tag.get()},
-                          .pool = arena->pool};
+    return InfoOf(*block, *arena);
   }
   return NotFound(fmt::format("no live block has the byte at {}", ToString(address)));
+}
+
+std::optional<AllocationInfo> AllocatorCore::FindBlock(DeviceAddress address) {
+  if (debug_ != nullptr) {
+    const Result<AllocationInfo> found = Find(address);
+    if (!found.ok() || found->address != address) return std::nullopt;
+    return *found;
+  }
+  const Block* const block = index_.Find(address.value());
+  if (block == nullptr) return std::nullopt;
+  Arena& arena = Arena::Of(*block);
+  const ShortLockGuard lock(arena.mutex);
+  if (block->mark != kLive) return std::nullopt;
+  return InfoOf(*block, arena);
+}
+
+AllocationInfo AllocatorCore::InfoOf(const Block& block, const Arena& arena) {
+  return {.address = DeviceAddress(block.address),
+          .size = Bytes(block.size),
+          .requested = Bytes(block.requested),
+          .stream = StreamOf(block, arena),
+          .tag = telemetry::TagId{block.tag.get()},
+          .pool = arena.pool};
+}
+
+Bytes AllocatorCore::Allocated() {
+  return Bytes(static_cast<std::uint64_t>(counters_.ReadBytes()));
 }
 
 telemetry::MemoryStats AllocatorCore::Stats() {

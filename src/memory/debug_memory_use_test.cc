@@ -48,6 +48,8 @@ TEST_P(DebugMemoryUseTest, BlocksAreWhatTheProgramAskedFor) {
         }
         if (debug != Debug::kPoison) {
           EXPECT_FALSE(allocator->Find(DeviceAddress(block.value() - 1)).ok());
+          EXPECT_TRUE(allocator->FindBlock(block).has_value());
+          EXPECT_FALSE(allocator->FindBlock(block + 1_B).has_value());
           EXPECT_FALSE(allocator->Find(block + Bytes(RoundToQuantum(size.count()))).ok());
         }
         EXPECT_EQ(log.Read(1).at(0).address, block);

@@ -34,6 +34,9 @@ Result<AllocationInfo> DeviceAllocator::Find(DeviceAddress address) {
   KEEL_TRY(core_->Here());
   return core_->Find(address);
 }
+std::optional<AllocationInfo> DeviceAllocator::FindBlock(DeviceAddress address) {
+  return core_->Here().ok() ? core_->FindBlock(address) : std::nullopt;
+}
 Status DeviceAllocator::ForgetStream(hal::StreamHandle stream) {
   KEEL_TRY(core_->Here());
   return core_->ForgetStream(stream);
@@ -47,6 +50,7 @@ void DeviceAllocator::SetLimit(Bytes limit) { core_->limit.set_limit(limit.count
 Status DeviceAllocator::SetFraction(double fraction) { return core_->SetFraction(fraction); }
 Bytes DeviceAllocator::limit() const { return Bytes(core_->limit.limit()); }
 Bytes DeviceAllocator::reserved() const { return Bytes(core_->limit.held()); }
+Bytes DeviceAllocator::allocated() { return core_->Here().ok() ? core_->Allocated() : Bytes(); }
 
 std::uint64_t DeviceAllocator::AddOutOfMemoryCallback(OutOfMemoryCallback callback) {
   if (!core_->Here().ok()) return 0;
@@ -68,6 +72,15 @@ Status DeviceAllocator::EndPool(PoolId pool) {
 Status DeviceAllocator::ReleasePool(PoolId pool) {
   KEEL_TRY(core_->Here());
   return core_->ReleasePool(pool);
+}
+Result<std::vector<PoolBlock>> DeviceAllocator::PoolBlocks(PoolId pool) {
+  KEEL_TRY(core_->Here());
+  return core_->PoolBlocks(pool);
+}
+Result<std::vector<DeviceAddress>> DeviceAllocator::RestorePool(PoolId pool,
+                                                                std::span<const PoolBlock> blocks) {
+  KEEL_TRY(core_->Here());
+  return core_->RestorePool(pool, blocks);
 }
 
 Status DeviceAllocator::Pin(DeviceAddress address, Bytes size) {

@@ -242,7 +242,7 @@ TEST_P(DeviceAllocatorLimitsTest, TrimGivesBackUntilTheTargetAndNoLiveBlock) {
 TEST_P(DeviceAllocatorLimitsTest, FractionsAndLimitsAreOfTheDevice) {
   const auto allocator = Make();
   EXPECT_EQ(allocator->limit(), 1_GiB);
-  for (const double wrong : {0.0, -0.1, 1.01, std::numeric_limits<double>::quiet_NaN()}) {
+  for (const double wrong : {-0.1, 1.01, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_EQ(allocator->SetFraction(wrong).code(), StatusCode::kInvalidArgument) << wrong;
   }
   ASSERT_TRUE(IsOk(allocator->SetFraction(0.25)));
@@ -256,6 +256,46 @@ TEST_P(DeviceAllocatorLimitsTest, FractionsAndLimitsAreOfTheDevice) {
   ASSERT_TRUE(IsOk(allocator->Free(block)));
   EXPECT_TRUE(IsOk(allocator->Allocate(60_MiB, s2())));
   EXPECT_LE(allocator->reserved(), 64_MiB);
+}
+
+TEST_P(DeviceAllocatorLimitsTest, AFractionOfZeroLeavesWhatIsHeld) {
+  const auto allocator = Make();
+  const DeviceAddress block = Need(allocator->Allocate(4_MiB, s1()));
+  const Bytes held = allocator->reserved();
+  ASSERT_TRUE(IsOk(allocator->SetFraction(0)));
+  EXPECT_EQ(allocator->limit(), 0_B);
+  ASSERT_TRUE(IsOk(allocator->Free(block)));
+  EXPECT_EQ(Need(allocator->Allocate(4_MiB, s1())), block);
+  EXPECT_EQ(allocator->Allocate(held + 1_MiB, s1()).status().code(),
+            StatusCode::kResourceExhausted);
+  ASSERT_TRUE(IsOk(allocator->SetFraction(1)));
+  EXPECT_TRUE(IsOk(allocator->Allocate(held + 1_MiB, s1())));
+}
+
+TEST_P(DeviceAllocatorLimitsTest, WhatIsHeldAndLiveCanBeReadByItself) {
+  const auto allocator = Make();
+  std::vector<DeviceAddress> blocks;
+  const auto expect_same = [&] {
+    const telemetry::MemoryStats stats = allocator->Stats();
+    EXPECT_EQ(allocator->allocated().count(),
+              static_cast<std::uint64_t>(stats.allocated_bytes.all.current));
+    EXPECT_EQ(allocator->reserved().count(),
+              static_cast<std::uint64_t>(stats.reserved_bytes.all.current));
+  };
+  expect_same();
+  for (const Bytes size : {100_B, 3_MiB, 5_KiB}) {
+    blocks.push_back(Need(allocator->Allocate(size, s1())));
+    expect_same();
+  }
+  EXPECT_EQ(allocator->allocated(), 512_B + 3_MiB + 5_KiB);
+  // Of another thread, which is gone, and pending.
+  std::thread([&] { EXPECT_TRUE(IsOk(allocator->Free(blocks[0]))); }).join();
+  expect_same();
+  EXPECT_EQ(allocator->allocated(), 3_MiB + 5_KiB);
+  ASSERT_TRUE(IsOk(allocator->RecordUse(blocks[1], s2())));
+  ASSERT_TRUE(IsOk(allocator->Free(blocks[1])));
+  expect_same();
+  EXPECT_EQ(allocator->allocated(), 5_KiB);
 }
 
 // A16

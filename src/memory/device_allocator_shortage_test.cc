@@ -80,6 +80,33 @@ TEST_P(ShortageTest, ASegmentIsSmallerThanUsualWhereThereIsNoMore) {
 
 // At any time three others have 2 MiB each, which lie in 4 MiB at most: the rest, 4 MiB, has room.
 // What threads keep must not be in the way, however they race.
+// Neither to find out that there is not enough, nor afterwards.
+TEST_P(ShortageTest, ARequestThatFailsTakesNoMemoryFromOthers) {
+  for (const Bytes limit : {2_GiB, 900_MiB}) {  // the device has 1 GiB
+    SCOPED_TRACE(ToString(limit));
+    const auto allocator = Make();
+    allocator->SetLimit(limit);
+    const DeviceAddress half = Need(allocator->Allocate(512_MiB, s1()));
+    const Bytes held = allocator->reserved();
+    const DeviceAddress others = Need(inner_->AllocatePlain(64_MiB));
+    const std::uint64_t created = device_->calls(Primitive::kCreateMemory);
+    const auto started = device_->calls(Primitive::kAllocatePlain);
+    for (const hal::StreamHandle stream : {s1(), s2()}) {
+      EXPECT_EQ(allocator->Allocate(512_MiB, stream).status().code(),
+                StatusCode::kResourceExhausted);
+      EXPECT_EQ(allocator->reserved(), held);
+    }
+    EXPECT_EQ(device_->calls(Primitive::kCreateMemory), created);
+    if (expandable()) {
+      EXPECT_EQ(device_->calls(Primitive::kAllocatePlain), started);
+    }
+    // Free memory of other streams counts as what can be had.
+    ASSERT_TRUE(IsOk(allocator->Free(half)));
+    EXPECT_TRUE(IsOk(allocator->Allocate(700_MiB, s2())));
+    ASSERT_TRUE(IsOk(inner_->FreePlain(others)));
+  }
+}
+
 TEST_P(ShortageTest, WhatThreadsKeepAndFreeMeanwhileDoesNotMakeARequestFail) {
   const auto allocator = Make();
   allocator->SetLimit(16_MiB);

@@ -159,6 +159,37 @@ TEST_P(DeviceAllocatorTest, AnEventThatCannotBeAskedAgainDoesNotBlockItsStreamFo
   EXPECT_EQ(allocator->Stats().pending_frees.current, 0);
 }
 
+// Also where there is other memory for the next request, and however small the block is.
+TEST_P(DeviceAllocatorTest, ABlockThatAnotherStreamIsDoneWithIsUsedAgainSoon) {
+  const auto allocator = Make();
+  now_ns_ = 1'000'000;
+  for (const Bytes size : {100_B, 3_MiB}) {
+    const DeviceAddress shared = Need(allocator->Allocate(size, s1()));
+    HeldStream held = Hold(s2());
+    ASSERT_TRUE(IsOk(Fill(shared, 64_B, 1, s2())));
+    ASSERT_TRUE(IsOk(allocator->RecordUse(shared, s2())));
+    ASSERT_TRUE(IsOk(allocator->Free(shared)));
+    now_ns_ += 1'000'000;
+    const DeviceAddress other = Need(allocator->Allocate(size, s1()));
+    EXPECT_NE(other, shared);
+    held.Release();
+    ASSERT_TRUE(IsOk(second_.Synchronize()));
+    now_ns_ += 1'000'000;
+    EXPECT_EQ(Need(allocator->Allocate(size, s1())), shared);
+  }
+  // No more looks than the clock allows.
+  const DeviceAddress shared = Need(allocator->Allocate(100_B, s1()));
+  ASSERT_TRUE(IsOk(allocator->RecordUse(shared, s2())));
+  now_ns_ += 1'000'000;
+  const HeldStream held = Hold(s2());
+  ASSERT_TRUE(IsOk(Fill(shared, 64_B, 1, s2())));
+  ASSERT_TRUE(IsOk(allocator->Free(shared)));
+  Need(allocator->Allocate(3_MiB, s1()));
+  const std::uint64_t asked = device_->calls(Primitive::kQueryEvent);
+  for (int i = 0; i < 10; ++i) Need(allocator->Allocate(1_KiB, s1()));
+  EXPECT_EQ(device_->calls(Primitive::kQueryEvent), asked);
+}
+
 TEST_P(DeviceAllocatorTest, ForgettingAStreamLetsOthersHaveItsMemory) {
   const auto allocator = Make();
   allocator->SetLimit(64_MiB);
@@ -293,8 +324,14 @@ TEST_P(DeviceAllocatorTest, FindSaysWhatHasAByte) {
     EXPECT_EQ(info.pool, 0U);
   }
   EXPECT_EQ(allocator->Find(address + Bytes(100'352)).status().code(), StatusCode::kNotFound);
+  const std::optional<AllocationInfo> begins = allocator->FindBlock(address);
+  ASSERT_TRUE(begins.has_value());
+  EXPECT_EQ(begins->address, address);
+  EXPECT_EQ(begins->requested, Need(allocator->Find(address)).requested);
+  EXPECT_FALSE(allocator->FindBlock(address + 512_B).has_value());
   ASSERT_TRUE(IsOk(allocator->Free(address)));
   EXPECT_EQ(allocator->Find(address).status().code(), StatusCode::kNotFound);
+  EXPECT_FALSE(allocator->FindBlock(address).has_value());  // what a thread keeps is not live
 }
 
 TEST_P(DeviceAllocatorTest, BlocksHaveTheThreadsTagUnlessTheyNameOne) {

@@ -23,6 +23,10 @@ constexpr double kMovesShare = 0.05;
 constexpr double kMovesAtOnceNs = 50e6;  // a program that has just begun may move so much
 constexpr std::uint64_t kSpareParts = 16;
 
+// From so many handles on it is worth asking first whether there is memory for them: a request for
+// half of a device must not fill the other half to find out.
+constexpr std::uint64_t kHandlesToAsk = 16;
+
 // What a request for addresses falls back to when there are not so many.
 constexpr int kReserveTries = 6;
 
@@ -367,14 +371,33 @@ Status ExpandableSource::Fill(Arena& arena, const std::vector<Interval>& missing
                               std::vector<Handle*>& filled) {
   std::vector<Handle*> donors;
   if (from == From::kAnywhere) TakeDonors(arena, missing, donors);
-  Status status;
+  Status status = CheckRoom(missing, donors);
   for (const Interval& interval : missing) {
-    status = FillInterval(arena, interval, from, donors, filled);
     if (!status.ok()) break;
+    status = FillInterval(arena, interval, from, donors, filled);
   }
   for (Handle* const donor : donors) PutBack(donor);
   LimitGhosts();
   return status;
+}
+
+Status ExpandableSource::CheckRoom(const std::vector<Interval>& missing,
+                                   const std::vector<Handle*>& donors) {
+  std::uint64_t need = 0;
+  for (const Interval& interval : missing) need += interval.size();
+  for (const Handle* const donor : donors) need -= donor->size;
+  if (need < kHandlesToAsk * handle_size_) return OkStatus();
+  if (limit_.held() + need > limit_.limit()) return OverLimit(need);
+  const Result<hal::MemoryInfo> memory = Timed([&] { return device_->GetMemoryInfo(); });
+  if (!memory.ok() || memory->free.count() >= need) return OkStatus();
+  return ResourceExhausted(fmt::format("{} more is needed, and the device has {} free",
+                                       ToString(Bytes(need)), ToString(memory->free)));
+}
+
+Status ExpandableSource::OverLimit(std::uint64_t more) const {
+  return ResourceExhausted(fmt::format("{} more would exceed the limit of {}, of which {} is held",
+                                       ToString(Bytes(more)), ToString(Bytes(limit_.limit())),
+                                       ToString(Bytes(limit_.held()))));
 }
 
 Status ExpandableSource::FillInterval(Arena& arena, Interval interval, From from,
@@ -428,11 +451,7 @@ std::uint64_t ExpandableSource::NewHandleSize(const Arena& arena, std::uint64_t 
 }
 
 Result<ExpandableSource::Handle*> ExpandableSource::Create(std::uint64_t size) {
-  if (!limit_.TryTake(size)) {
-    return ResourceExhausted(fmt::format(
-        "{} more would exceed the limit of {}, of which {} is held", ToString(Bytes(size)),
-        ToString(Bytes(limit_.limit())), ToString(Bytes(limit_.held()))));
-  }
+  if (!limit_.TryTake(size)) return OverLimit(size);
   const ScopedRange range("take memory");
   Result<hal::PhysicalMemory> memory =
       Timed([&] { return hal::PhysicalMemory::Create(device_, Bytes(size), options_.memory); });

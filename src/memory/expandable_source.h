@@ -156,6 +156,10 @@ class ExpandableSource : public SegmentSource {
   enum class From : std::uint8_t { kAnywhere, kDevice };
   Status Fill(Arena& arena, const std::vector<Interval>& missing, From from,
               std::vector<Handle*>& filled) KEEL_REQUIRES(mutex_);
+  // kResourceExhausted where it is clear that there is not so much; nothing is said of a little.
+  Status CheckRoom(const std::vector<Interval>& missing, const std::vector<Handle*>& donors)
+      KEEL_REQUIRES(mutex_);
+  Status OverLimit(std::uint64_t more) const;
   Status FillInterval(Arena& arena, Interval interval, From from, std::vector<Handle*>& donors,
                       std::vector<Handle*>& filled) KEEL_REQUIRES(mutex_);
   bool MovesTooMuch() const KEEL_REQUIRES(mutex_);

@@ -10,8 +10,16 @@ namespace {
 constexpr std::uint32_t kBatch = 32;
 constexpr std::uint64_t kBatchBytes = 1 << 20;
 constexpr std::uint32_t kGlanceEvery = 16;
+// Looking costs about 2 us for each stream that frees wait for: 2 percent of the time at most.
+constexpr std::int64_t kTurnNs = 100'000;
 
 }  // namespace
+
+bool PendingFrees::TakeTurn() {
+  const std::int64_t now = now_ns_();
+  std::int64_t next = next_turn_.load(std::memory_order_relaxed);
+  return now > next && next_turn_.compare_exchange_strong(next, now + kTurnNs);
+}
 
 void PendingFrees::MarkLocked(StreamClock& clock, Queue& queue) {
   if (queue.waiting.empty()) return;

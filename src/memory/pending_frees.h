@@ -5,11 +5,14 @@
 // it, so small blocks are marked in batches. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "keel/base/deadline.h"
@@ -21,6 +24,8 @@ namespace keel::memory {
 
 class PendingFrees {
  public:
+  explicit PendingFrees(std::function<std::int64_t()> now_ns) : now_ns_(std::move(now_ns)) {}
+
   // The block was freed now, and `streams` may use it. Takes it over until Collect returns it.
   void Add(Block* block, std::span<StreamClock* const> streams) KEEL_EXCLUDES(mutex_);
 
@@ -36,6 +41,9 @@ class PendingFrees {
   std::vector<Block*> CollectAll(Deadline deadline) KEEL_EXCLUDES(mutex_);
 
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
+  // Whether somebody who could do without should look (kMark): there are some, and nobody was told
+  // so for a while.
+  bool Due() { return !empty() && TakeTurn(); }
 
  private:
   struct Waiting {
@@ -47,9 +55,12 @@ class PendingFrees {
     std::uint32_t unmarked = 0;
     std::uint64_t unmarked_bytes = 0;
   };
+  [[gnu::noinline]] bool TakeTurn();
   void MarkLocked(StreamClock& clock, Queue& queue) KEEL_REQUIRES(mutex_);
   void PopLocked(StreamClock& clock, Queue& queue, std::vector<Block*>& done) KEEL_REQUIRES(mutex_);
 
+  const std::function<std::int64_t()> now_ns_;
+  std::atomic<std::int64_t> next_turn_{0};
   std::atomic<std::size_t> count_{0};
   Mutex mutex_;
   std::uint32_t glances_ KEEL_GUARDED_BY(mutex_) = 0;

@@ -234,6 +234,22 @@ BlockCounters::Totals BlockCounters::SumLocked() const {
   return sum;
 }
 
+std::int64_t BlockCounters::ReadBytes() {
+  const MutexLock lock(mutex_);
+  const auto sum = [this](const Totals::Sums& retired, Shard::Sums Shard::Part::* sums)
+                       KEEL_REQUIRES(mutex_) {
+                         std::int64_t bytes = Totals::Of(retired, kAll, kBytes);
+                         for (const Entry& entry : shards_) {
+                           for (const Shard::Part& part : entry.shard->parts_)
+                             bytes += Shard::Get((part.*sums)[kBytes]);
+                         }
+                         return bytes;
+                       };
+  // In this order, as in SumLocked.
+  const std::int64_t removed = sum(retired_.removed, &Shard::Part::removed);
+  return sum(retired_.added, &Shard::Part::added) - removed;
+}
+
 BlockCounters::Values BlockCounters::Read() {
   const MutexLock lock(mutex_);
   FoldLocked();

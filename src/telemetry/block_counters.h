@@ -85,6 +85,8 @@ class BlockCounters {
 
   // Any thread, for the rest.
   Values Read() KEEL_EXCLUDES(mutex_);
+  // What Read() has as bytes.all.current, for less: it does not fold.
+  std::int64_t ReadBytes() KEEL_EXCLUDES(mutex_);
   // Peaks become the current values.
   void ResetPeak() KEEL_EXCLUDES(mutex_);
   // `allocated`, `freed` and the counters start again at zero.

@@ -139,10 +139,13 @@ def test_a_fraction_limits_without_disturbing() -> None:
     keel.memory.set_per_process_memory_fraction(0.125)
     with pytest.raises(keel.OutOfMemoryError, match="limit of 32 MiB"):
         keel.empty(8 << 20, "uint8")
+    keel.memory.set_per_process_memory_fraction(0)  # what is held is all there is
+    with pytest.raises(keel.OutOfMemoryError):
+        keel.empty(8 << 20, "uint8")
     a.copy_from(bytes(64 << 20))
     keel.memory.set_per_process_memory_fraction(1)
     keel.empty(8 << 20, "uint8").close()
-    for wrong in (0, -1, 1.5, float("nan")):
+    for wrong in (-1, 1.5, float("nan")):
         with pytest.raises(ValueError, match="fraction"):
             keel.memory.set_per_process_memory_fraction(wrong)
     with pytest.raises(TypeError, match="str"):

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Shows the sources to clang: its warnings, its analysis of locks, and clang-tidy.
 
-Usage: clang.py BUILD_DIR STAMP_DIR JOBS     (BUILD_DIR has compile_commands.json)
+Usage: clang.py BUILD_DIR STAMP_DIR JOBS [FOLDER]     (BUILD_DIR has compile_commands.json)
 
-clang compiles everything that BUILD_DIR builds, as far as warnings need it; clang-tidy reads what
-is no test as well. Most of that work is to read the headers of the libraries, so files of one
-folder that are compiled alike are read together, as one translation unit that includes them all.
-Files that do not compile with the others (two of them use one name for different things) are put
-apart. A file is read again only when it, a header, or what decides the flags has changed.
+clang compiles everything that BUILD_DIR builds (from FOLDER, a prefix of paths), as far as warnings
+need it, whichever compiler BUILD_DIR is for; clang-tidy reads what is no test as well. Most of that
+work is to read the headers of the libraries, so files of one folder that are compiled alike are read
+together, as one translation unit that includes them all. Files that do not compile with the others
+(two of them use one name for different things) are put apart. A file is read again only when it, a
+header, or what decides the flags has changed.
 """
 
 import concurrent.futures
@@ -41,7 +42,7 @@ def contents(paths):
 
 def flags_of(entry):
     """The command's arguments without compiler, input, output and what matters when it runs."""
-    kept, skip = [], False
+    kept, skip = ["-Wno-unknown-warning-option"], False  # those of other compilers
     for argument in shlex.split(entry["command"])[1:]:
         if skip:
             skip = False
@@ -52,7 +53,7 @@ def flags_of(entry):
     return tuple(kept)
 
 
-def sources(build):
+def sources(build, folder):
     """{path from here: flags} of our C++ sources; one way to compile each is enough."""
     with open(os.path.join(build, "compile_commands.json")) as file:
         entries = json.load(file)
@@ -60,14 +61,14 @@ def sources(build):
     found = {}
     for entry in entries:
         path = os.path.relpath(entry["file"])
-        if path in ours:
+        if path in ours and path.startswith(folder):
             found.setdefault(path, flags_of(entry))
     return found
 
 
 def is_tidy(path):
     """Tests are long and plain: what clang-tidy finds in them is not worth its time."""
-    return (path.startswith(("src/", "tools/")) and not path.endswith("_test.cc")
+    return (path.startswith(("src/", "tools/", "python/")) and not path.endswith("_test.cc")
             and not path.startswith("src/hal/conformance/"))
 
 
@@ -137,7 +138,7 @@ def check(flags, members, folder):
 def main():
     build, stamps, jobs = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
     stamps.mkdir(parents=True, exist_ok=True)
-    flags_by_path = sources(build)
+    flags_by_path = sources(build, sys.argv[4] if len(sys.argv) > 4 else "")
     common = contents(tracked("*.h", "*.inc", ".clang-tidy", "CMakePresets.json", "CMakeLists.txt",
                               "*/CMakeLists.txt", "cmake/*", "tools/checks/clang.py"))
     stamp_of = {path: stamps / digest(common, contents([path])) for path in flags_by_path}

@@ -35,6 +35,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,6 +70,14 @@ struct AllocationInfo {
   hal::StreamHandle stream;
   telemetry::TagId tag = telemetry::TagId::kNone;
   PoolId pool = 0;
+};
+
+// A live block of a pool, as PoolBlocks found it.
+struct PoolBlock {
+  DeviceAddress address;
+  Bytes size;  // rounded
+  Bytes requested;
+  telemetry::TagId tag = telemetry::TagId::kNone;
 };
 
 // What the debug mode found so far.
@@ -119,6 +129,8 @@ class KEEL_EXPORT DeviceAllocator {
   Status RecordUse(DeviceAddress address, hal::StreamHandle stream);
   // The live block that has this byte. Walks: for messages and tools.
   Result<AllocationInfo> Find(DeviceAddress address);
+  // The live block that begins there, which nobody may be freeing. A lookup, but in debug mode.
+  std::optional<AllocationInfo> FindBlock(DeviceAddress address);
   // The stream will be destroyed. Waits for it; what it freed may then be used by others. Its live
   // blocks stay, and are freed as if on a stream that is idle. A new stream may have its handle.
   Status ForgetStream(hal::StreamHandle stream);
@@ -129,10 +141,12 @@ class KEEL_EXPORT DeviceAllocator {
   Status EmptyCache() { return Trim(Bytes(0)); }
   // Lowering the limit disturbs no live block; what is free is given back first when needed.
   void SetLimit(Bytes limit);
-  // Of the device's memory; kInvalidArgument outside (0, 1].
+  // Of the device's memory; kInvalidArgument outside [0, 1]. Zero: what is held is all there is.
   Status SetFraction(double fraction);
   Bytes limit() const;
+  // What Stats() says is reserved and allocated now, without what it costs: no walk.
   Bytes reserved() const;
+  Bytes allocated();
 
   // Called, in order, when a request would fail: with its size. Whatever it frees is tried before
   // the failure. It may call this allocator, except from several threads that wait for each other.
@@ -150,6 +164,21 @@ class KEEL_EXPORT DeviceAllocator {
   // The graph is gone and its last run is done: what is free in the pool is as everybody's from now
   // on.
   Status ReleasePool(PoolId pool);
+
+  // The state of a pool, for graphs that are recorded one after the other into the same memory: the
+  // blocks that are live there now, by address. Both walk the pool, and return kUnimplemented in
+  // debug mode and with backend:passthrough.
+  Result<std::vector<PoolBlock>> PoolBlocks(PoolId pool);
+  // Makes the pool's live blocks those that PoolBlocks returned at some time since its making:
+  // others are freed, and those that were freed are allocated again, at their addresses and with
+  // whatever is there. A block that is the same then and now is left alone. Returns what was live
+  // before.
+  //
+  // Blocks that leave while streams were recorded for them, and freed ones that such streams keep,
+  // are waited for. Nobody else may use the pool meanwhile. On failure nothing has changed:
+  // kInvalidArgument: there is no such pool, or blocks are not in its memory; kFailedPrecondition:
+  // a stream that was to be waited for is being captured.
+  Result<std::vector<DeviceAddress>> RestorePool(PoolId pool, std::span<const PoolBlock> blocks);
 
   // The pages below stay where they are, also when free, until Unpin: somebody has registered them
   // elsewhere (a network card).
