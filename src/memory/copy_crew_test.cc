@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/soon_test.h"
 #include "base/thread_states_test.h"
 
 namespace keel::memory {
@@ -34,17 +35,6 @@ CopyShape Shape(std::byte* destination, const std::vector<std::byte>& source) {
           .chunk = kChunk,
           .slice = kSlice,
           .buffered = (source.size() + kChunk - 1) / kChunk};
-}
-
-// Whether it comes true in a time that only a mistake exceeds.
-template <class Condition>
-bool Soon(Condition condition) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::yield();
-  }
-  return true;
 }
 
 void Finish(PiecewiseCopy& copy, std::uint64_t chunks) {

@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "base/soon_test.h"
 #include "memory/device_allocator_test.h"
 
 namespace keel::memory {
@@ -137,7 +138,8 @@ TEST_P(DeviceAllocatorLimitsTest, PendingFreesAndOtherStreamsAreWaitedForBeforeA
   ASSERT_TRUE(IsOk(allocator->Free(freed)));
   device_->ResetCounts();
   std::thread release([&] {
-    while (device_->calls(Primitive::kSynchronizeEvent) == 0) std::this_thread::yield();
+    EXPECT_TRUE(Soon([&] { return device_->calls(Primitive::kSynchronizeEvent) != 0; }))
+        << "nobody waits for the stream";
     // Whoever waits for memory keeps nobody else from freeing.
     const DeviceAddress small = Need(allocator->Allocate(1_KiB, s2()));
     ASSERT_TRUE(IsOk(allocator->RecordUse(small, s1())));

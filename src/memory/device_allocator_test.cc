@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "base/soon_test.h"
 #include "keel/hal/memory.h"
 
 namespace keel::memory {
@@ -508,7 +509,8 @@ TEST_P(DeviceAllocatorTest, TheEndWaitsForWorkAndGivesEverythingBack) {
   ASSERT_TRUE(IsOk(allocator->Free(used)));
   // Nothing goes before the streams are through.
   std::thread release([&] {
-    while (device_->calls(Primitive::kSynchronizeEvent) == 0) std::this_thread::yield();
+    EXPECT_TRUE(Soon([&] { return device_->calls(Primitive::kSynchronizeEvent) != 0; }))
+        << "nobody waits for the stream";
     EXPECT_EQ(device_->calls(Primitive::kUnmap) + device_->calls(Primitive::kFreePlain), 0U);
     one.Release();
     two.Release();
@@ -562,7 +564,8 @@ TEST_F(DeviceAllocatorFixture, PassThroughGivesNothingBackThatIsStillInUse) {
   HeldStream held = Hold(s1());
   ASSERT_TRUE(IsOk(Fill(address, 8_MiB, 1, s1())));
   std::thread release([&] {
-    while (device_->calls(Primitive::kSynchronizeEvent) == 0) std::this_thread::yield();
+    EXPECT_TRUE(Soon([&] { return device_->calls(Primitive::kSynchronizeEvent) != 0; }))
+        << "nobody waits for the stream";
     EXPECT_EQ(device_->calls(Primitive::kFreePlain), 0U);
     held.Release();
   });
@@ -579,7 +582,8 @@ TEST_F(DeviceAllocatorFixture, PassThroughReusesNothingThatIsOnItsWayBack) {
   HeldStream held = Hold(s1());
   ASSERT_TRUE(IsOk(Fill(address, 8_MiB, 1, s1())));
   std::thread meanwhile([&] {
-    while (device_->calls(Primitive::kSynchronizeEvent) == 0) std::this_thread::yield();
+    EXPECT_TRUE(Soon([&] { return device_->calls(Primitive::kSynchronizeEvent) != 0; }))
+        << "nobody waits for the stream";
     EXPECT_NE(Need(allocator->Allocate(4_MiB, s1())), address);
     EXPECT_EQ(device_->calls(Primitive::kAllocatePlain), 2U);
     EXPECT_EQ(allocator->Free(address).code(), StatusCode::kInvalidArgument);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/forked_child_test.h"
+#include "base/soon_test.h"
 #include "hal/sim_devices_test.h"
 #include "keel/hal/graph.h"
 #include "keel/hal/memory.h"
@@ -213,7 +214,8 @@ TEST_F(HostAllocatorTest, NobodyWaitsForAStreamUnlessTheAlternativeIsToFail) {
     EXPECT_TRUE(released.load());
     EXPECT_EQ(*again, used);
   });
-  while (device_->calls(Primitive::kSynchronizeEvent) == 0) std::this_thread::yield();
+  EXPECT_TRUE(Soon([&] { return device_->calls(Primitive::kSynchronizeEvent) != 0; }))
+      << "nobody waits for the stream";
   released = true;
   Release(stream);
   waiter.join();
@@ -496,13 +498,14 @@ TEST_F(HostAllocatorTest, StatisticsAreExact) {
 TEST_F(HostAllocatorTest, TheBackgroundThreadKeepsMemoryAhead) {
   {
     HostAllocator allocator(device_, {.limit = 64_MiB, .background_reserve = 4_MiB});
-    while (allocator.stats().memory.allocations.current == 0) std::this_thread::yield();
+    ASSERT_TRUE(Soon([&] { return allocator.stats().memory.allocations.current != 0; }))
+        << "nothing is taken ahead";
     std::vector<void*> live;
     live.reserve(300);
     for (int i = 0; i < 300; ++i) live.push_back(Take(allocator, 100_KiB));
-    while (allocator.stats().memory.allocated_bytes.current < Signed(32_MiB)) {
-      std::this_thread::yield();
-    }
+    ASSERT_TRUE(Soon([&] {
+      return allocator.stats().memory.allocated_bytes.current >= Signed(32_MiB);
+    })) << "nothing is taken ahead of what is in use";
     EXPECT_LE(allocator.stats().memory.allocated_bytes.peak, Signed(64_MiB));
     ASSERT_TRUE(IsOk(allocator.FreeAll(live)));
     // One that fails is no harm, and is made up for.

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/soon_test.h"
 #include "hal/sim_devices_test.h"
 #include "keel/hal/memory.h"
 #include "keel/hal/stream.h"
@@ -179,7 +180,8 @@ TEST_F(HostKeysTest, PinnedUseBackgroundThreads) {
     ASSERT_TRUE(IsOk(controls().ReleaseStream(stream.get())));
     ASSERT_TRUE(IsOk(stream.Synchronize()));
     if (background) {
-      while (allocator.stats().pending_bytes != 0) std::this_thread::yield();
+      EXPECT_TRUE(Soon([&] { return allocator.stats().pending_bytes == 0; }))
+          << "the thread has not noticed that the stream is through";
     } else {
       EXPECT_EQ(allocator.stats().pending_bytes, 3 << 20);
     }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/forked_child_test.h"
+#include "base/soon_test.h"
 #include "base/thread_states_test.h"
 
 namespace keel::memory {
@@ -107,11 +108,8 @@ TEST(ParallelCopyTest, WorkersWithoutWorkSleep) {
   EXPECT_EQ(StatesOfOthers().size(), before) << "threads before there is anything to copy";
   CopyAndCheck(copy, 4 << 20, 0, 1);
   EXPECT_EQ(StatesOfOthers().size(), before + 3);
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (StatesOfOthers().find('R') != std::string::npos) {
-    ASSERT_LT(std::chrono::steady_clock::now(), until) << StatesOfOthers();
-    std::this_thread::yield();
-  }
+  EXPECT_TRUE(Soon([] { return StatesOfOthers().find('R') == std::string::npos; }))
+      << StatesOfOthers();
   // And they are there when they are needed again.
   CopyAndCheck(copy, 4 << 20, 0, 2);
 }

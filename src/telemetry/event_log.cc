@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "base/short_lock.h"
-#include "keel/base/mutex.h"
 
 namespace keel::telemetry {
 namespace {
@@ -41,11 +40,12 @@ class Chunk {
 static_assert(std::is_trivially_copyable_v<MemoryEvent>);
 
 struct FullChunk {
-  std::shared_ptr<const Chunk> chunk;
+  std::shared_ptr<Chunk> chunk;
   std::int64_t last_time;
 };
 
-struct alignas(64) Stripe {
+// Two lines apart: processors fetch lines in pairs.
+struct alignas(128) Stripe {
   ShortLock mutex;                                      // nearly always free
   std::shared_ptr<Chunk> chunk KEEL_GUARDED_BY(mutex);  // the one being filled; null before use
   std::size_t count KEEL_GUARDED_BY(mutex) = 0;         // of events in it
@@ -67,12 +67,15 @@ struct EventLog::Impl {
   std::array<Stripe, kStripes> stripes;
   std::atomic<bool> stacks{false};
 
-  Mutex mutex;
+  // Not a Mutex: a thread that finds one taken sleeps, and recording an event must not.
+  ShortLock mutex;
   std::size_t capacity KEEL_GUARDED_BY(mutex) = Options().capacity;
-  // Full chunks, never written again, ordered by the time of their last event.
+  // Full chunks, not written while they are here, ordered by the time of their last event.
   std::deque<FullChunk> full KEEL_GUARDED_BY(mutex);
   std::size_t stripes_used KEEL_GUARDED_BY(mutex) = 0;
   std::int64_t lost_until KEEL_GUARDED_BY(mutex) = kNever;  // events up to here have holes
+  // Calls of Read that hold chunks, which may have gone from `full` meanwhile.
+  std::size_t readers KEEL_GUARDED_BY(mutex) = 0;
 
   // The analysis cannot follow locks in a loop.
   void LockStripes() KEEL_NO_THREAD_SAFETY_ANALYSIS {
@@ -82,27 +85,34 @@ struct EventLog::Impl {
     for (Stripe& stripe : stripes) stripe.mutex.Unlock();
   }
 
-  void TrimLocked() KEEL_REQUIRES(mutex);
-  void Keep(FullChunk chunk) KEEL_EXCLUDES(mutex);
+  // The last chunk that went, if any did.
+  std::shared_ptr<Chunk> TrimLocked() KEEL_REQUIRES(mutex);
+  // A chunk to be filled next, if one went for it that nobody reads; else null.
+  std::shared_ptr<Chunk> Keep(FullChunk chunk) KEEL_EXCLUDES(mutex);
 };
 
 // All that is kept beyond the capacity is one chunk per stripe: of a stripe's chunks only the
 // oldest can have events from before lost_until, so at least `capacity` events come after it.
-void EventLog::Impl::TrimLocked() {
+std::shared_ptr<Chunk> EventLog::Impl::TrimLocked() {
   const std::size_t chunks = (capacity + kChunkEvents - 1) / kChunkEvents + stripes_used;
+  std::shared_ptr<Chunk> last;
   while (full.size() > chunks) {
     lost_until = full.front().last_time;
+    last = std::move(full.front().chunk);
     full.pop_front();
   }
+  return last;
 }
 
-void EventLog::Impl::Keep(FullChunk chunk) {
-  const MutexLock lock(mutex);
+std::shared_ptr<Chunk> EventLog::Impl::Keep(FullChunk chunk) {
+  std::shared_ptr<Chunk> gone;  // and given back without the lock
+  const ShortLockGuard lock(mutex);
   // Threads arrive here nearly in order.
   auto place = full.end();
   while (place != full.begin() && std::prev(place)->last_time > chunk.last_time) --place;
   full.insert(place, std::move(chunk));
-  TrimLocked();
+  gone = TrimLocked();
+  return readers == 0 ? std::move(gone) : nullptr;
 }
 
 std::string_view EventActionName(EventAction action) {
@@ -153,9 +163,9 @@ Status EventLog::Enable(const Options& options) {
   if (options.stacks) (void)CaptureStack();
   impl_->stacks.store(options.stacks, std::memory_order_relaxed);
   {
-    const MutexLock lock(impl_->mutex);
+    const ShortLockGuard lock(impl_->mutex);
     impl_->capacity = options.capacity;
-    impl_->TrimLocked();
+    static_cast<void>(impl_->TrimLocked());
   }
   enabled_.store(true, std::memory_order_relaxed);
   return OkStatus();
@@ -171,7 +181,7 @@ void EventLog::Clear() KEEL_NO_THREAD_SAFETY_ANALYSIS {
     stripe.recorded = 0;
   }
   {
-    const MutexLock lock(impl_->mutex);
+    const ShortLockGuard lock(impl_->mutex);
     impl_->full.clear();
     impl_->stripes_used = 0;
     impl_->lost_until = kNever;
@@ -190,7 +200,7 @@ void EventLog::RecordAlways(const MemoryEvent& event) {
     stripe.chunk = std::make_shared_for_overwrite<Chunk>();
     // The first of this stripe since the last Clear.
     if (stripe.recorded == 0) {
-      const MutexLock shared_lock(impl_->mutex);
+      const ShortLockGuard shared_lock(impl_->mutex);
       ++impl_->stripes_used;
     }
   }
@@ -201,7 +211,8 @@ void EventLog::RecordAlways(const MemoryEvent& event) {
   ++stripe.count;
   ++stripe.recorded;
   if (stripe.count < kChunkEvents) return;
-  impl_->Keep({std::exchange(stripe.chunk, nullptr), kept->time_ns});
+  const std::int64_t time_ns = kept->time_ns;
+  stripe.chunk = impl_->Keep({std::exchange(stripe.chunk, nullptr), time_ns});
   stripe.count = 0;
 }
 
@@ -218,7 +229,8 @@ std::vector<MemoryEvent> EventLog::Read(std::size_t newest) const KEEL_NO_THREAD
     unfinished.insert(unfinished.end(), events.begin(), events.end());
   }
   {
-    const MutexLock lock(impl_->mutex);
+    const ShortLockGuard lock(impl_->mutex);
+    ++impl_->readers;
     full.assign(impl_->full.begin(), impl_->full.end());
     lost_until = impl_->lost_until;
     newest = std::min(newest, impl_->capacity);
@@ -230,6 +242,10 @@ std::vector<MemoryEvent> EventLog::Read(std::size_t newest) const KEEL_NO_THREAD
   for (const FullChunk& chunk : full) {
     const auto all = chunk.chunk->events(kChunkEvents);
     events.insert(events.end(), all.begin(), all.end());
+  }
+  {
+    const ShortLockGuard lock(impl_->mutex);
+    --impl_->readers;
   }
   events.insert(events.end(), unfinished.begin(), unfinished.end());
   std::erase_if(events, [=](const MemoryEvent& event) { return event.time_ns <= lost_until; });
