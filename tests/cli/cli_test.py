@@ -191,14 +191,18 @@ class DemoTest(CliTest):
         self.assert_ok(run)
         self.assertNotIn(ESCAPE, run.stdout)
         self.assertNotIn("\r", run.stdout)
-        for number in (1, 2, 3):
-            self.assertRegex(run.stdout, rf"(?m)^\[{number}/3\] .* verified in [\d.]+ [num]?s$")
-        for step in ("streams", "alias", "graph"):
+        for number in (1, 2, 3, 4):
+            self.assertRegex(run.stdout, rf"(?m)^\[{number}/4\] .* verified in [\d.]+ [num]?s$")
+        for step in ("streams", "alias", "graph", "training"):
             self.assertRegex(run.stdout, rf"(?m)^{step} .* yes$")
         addresses = re.findall(r"0x[0-9a-f]+", run.stdout)
         self.assertEqual(len(set(addresses)), 2, run.stdout)
         self.assertRegex(run.stdout, r"replay: +1\.00 driver calls")
-        self.assertIn("All 3 steps verified.", run.stdout)
+        losses = re.findall(r"(?m)^ +(?:eager|re-recorded|steady) +[\d.]+ [num]?s +[\d.]+ +([\d.]+)",
+                            run.stdout)
+        self.assertEqual(len(losses), 3, run.stdout)
+        self.assertEqual(len(set(losses)), 1, run.stdout)
+        self.assertIn("All 4 steps verified.", run.stdout)
 
     def test_json(self):
         demo = self.json_of("demo", "--json", "--driver", "sim", "--device", "1",
@@ -207,7 +211,7 @@ class DemoTest(CliTest):
         self.assertIs(demo["verified"], True)
         self.assertEqual(demo["device"]["driver"], "sim")
         self.assertEqual(demo["device"]["ordinal"], 1)
-        self.assertEqual([s["name"] for s in demo["steps"]], ["streams", "alias", "graph"])
+        self.assertEqual([s["name"] for s in demo["steps"]], ["streams", "alias", "graph", "training"])
         for step in demo["steps"]:
             self.assertEqual(
                 list(step),
@@ -215,25 +219,33 @@ class DemoTest(CliTest):
             )
             self.assertEqual(step["outcome"], "verified")
             self.assertGreater(step["seconds"], 0)
-        streams, alias, graph = (s["details"] for s in demo["steps"])
+        streams, alias, graph, training = (s["details"] for s in demo["steps"])
         self.assertEqual(streams["elements"], 1 << 20)
         self.assertEqual(len(set(alias["addresses"])), 2)
         self.assertEqual(graph["replays"], 1000)
         self.assertEqual(graph["nodes"], 4)
         self.assertEqual(graph["replay"]["driver_calls"], 1)
         self.assertEqual(graph["one_by_one"]["driver_calls"], 4)
+        ways = [training[way] for way in ("eager", "re_recorded", "steady")]
+        # Of a step's 16 kernels: each, with one that marks its end; each, with what records them;
+        # none.
+        self.assertEqual([way["driver_calls"] for way in ways], [17, 16 + 6, 1])
+        for way in ways:
+            self.assertEqual(way["last_loss"], ways[0]["last_loss"])
+            self.assertLess(way["last_loss"], way["first_loss"] / 2)
+            self.assertGreater(way["host_seconds"], 0)
 
     def test_flag_wins_over_environment(self):
         self.assert_ok(keel("demo", "--driver", "sim", KEEL_DRIVER="nope"))
 
     def test_failure(self):
-        # Room for the alias, not for the computation.
-        run = keel("demo", KEEL_SIM="memory:4MiB")
+        # Room for everything but the computation.
+        run = keel("demo", KEEL_SIM="memory:6MiB")
         self.assert_fails(run, 1, "keel demo: streams: RESOURCE_EXHAUSTED")
         self.assertRegex(run.stdout, r"(?m)^alias .* yes$")
         self.assertRegex(run.stdout, r"(?m)^streams .* NO$")
-        self.assertIn("2 verified, 1 failed, 0 skipped.", run.stdout)
-        run = keel("demo", "--json", KEEL_SIM="memory:4MiB")
+        self.assertIn("3 verified, 1 failed, 0 skipped.", run.stdout)
+        run = keel("demo", "--json", KEEL_SIM="memory:6MiB")
         self.assertEqual(run.returncode, 1)
         demo = json.loads(run.stdout)
         self.assertIs(demo["verified"], False)
@@ -251,7 +263,7 @@ class DemoTest(CliTest):
         self.assertEqual(code, 0, output)
         self.assertIn("\r" + ESCAPE, output)
         self.assertIn("100%", output)
-        self.assertIn("All 3 steps verified.", output)
+        self.assertIn("All 4 steps verified.", output)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "demo_training.h"
 #include "format.h"
 #include "keel/hal/event.h"
 #include "keel/hal/graph.h"
@@ -20,23 +21,6 @@ namespace keel::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-Deadline Patience() { return Deadline::After(std::chrono::seconds(30)); }
-
-// Waits for the device when a step is left early: what is declared before it must not be given
-// back while work uses it. The error that ends the step matters; one of this wait does not.
-class FinishWork {
- public:
-  explicit FinishWork(hal::Device& device) : device_(device) {}
-  ~FinishWork() {
-    if (const Status status = device_.Synchronize(Patience()); !status.ok()) return;
-  }
-  FinishWork(const FinishWork&) = delete;
-  FinishWork& operator=(const FinishWork&) = delete;
-
- private:
-  hal::Device& device_;
-};
 
 template <class T>
 std::span<T> View(const hal::HostMemory& memory) {
@@ -120,7 +104,7 @@ Result<Shown> RunStreams(const StepContext& context) {
       {.kernel = axpy, .dims = {.grid = {1024, 1, 1}, .block = {256, 1, 1}}, .args = args}));
   KEEL_TRY(device->EnqueueCopy(compute.get(), ToHost(*device, result, device_y.address())));
   context.progress(2, kUnits);
-  KEEL_TRY(compute.Synchronize(Patience()));
+  KEEL_TRY(compute.Synchronize(DemoPatience()));
   const Seconds took = Clock::now() - start;
   context.progress(3, kUnits);
 
@@ -172,7 +156,7 @@ Result<Shown> RunAlias(const StepContext& context) {
   Poison(read);
   KEEL_TRY(device->EnqueueCopy(stream.get(), ToDevice(*device, first.address(), written)));
   KEEL_TRY(device->EnqueueCopy(stream.get(), ToHost(*device, read, second.address())));
-  KEEL_TRY(stream.Synchronize(Patience()));
+  KEEL_TRY(stream.Synchronize(DemoPatience()));
   context.progress(2, kUnits);
   if (std::memcmp(written.data(), read.data(), size.count()) != 0) {
     return Internal(fmt::format("what was written at {} is not what {} holds",
@@ -186,7 +170,7 @@ Result<Shown> RunAlias(const StepContext& context) {
                                               .width = sizeof(kFilled),
                                               .count = size.count() / sizeof(kFilled)}));
   KEEL_TRY(device->EnqueueCopy(stream.get(), ToHost(*device, read, first.address())));
-  KEEL_TRY(stream.Synchronize(Patience()));
+  KEEL_TRY(stream.Synchronize(DemoPatience()));
   context.progress(3, kUnits);
   for (const std::uint32_t value : View<const std::uint32_t>(read)) {
     if (value != kFilled) {
@@ -238,7 +222,7 @@ class GraphWork {
   Status Reset(hal::Device& device, const hal::Stream& stream) const {
     Poison(sum_);
     KEEL_TRY(device.EnqueueCopy(stream.get(), ToDevice(device, device_y_.address(), y_)));
-    return stream.Synchronize(Patience());
+    return stream.Synchronize(DemoPatience());
   }
 
   Status EnqueueRound(hal::Device& device, const hal::Stream& stream) const {
@@ -303,7 +287,7 @@ Result<RoundCost> Measure(const StepContext& context, const GraphWork& work,
     context.progress(done + round, total);
   }
   const std::uint64_t calls = context.device->calls() - calls_before;
-  KEEL_TRY(stream.Synchronize(Patience()));
+  KEEL_TRY(stream.Synchronize(DemoPatience()));
   const Seconds whole = Clock::now() - start;
   KEEL_TRY(work.Check(rounds));
   const auto count = static_cast<double>(rounds);
@@ -360,6 +344,7 @@ constexpr DemoStep kSteps[] = {
     {"streams", "A computation over two streams", StreamsMissing, RunStreams},
     {"alias", "One memory at two addresses", AliasMissing, RunAlias},
     {"graph", "A graph, recorded and replayed", GraphMissing, RunGraph},
+    {"training", "A network, trained in three ways", TrainingMissing, RunTraining},
 };
 
 }  // namespace

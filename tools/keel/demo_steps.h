@@ -3,6 +3,7 @@
 // A step knows nothing of terminals; demo.cc shows what it returns.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "keel/base/deadline.h"
 #include "keel/base/result.h"
 #include "keel/hal/instrumented.h"
 
@@ -37,5 +39,23 @@ struct DemoStep {
 };
 
 std::span<const DemoStep> DemoSteps();
+
+// For anything that a step waits for.
+inline Deadline DemoPatience() { return Deadline::After(std::chrono::seconds(30)); }
+
+// Waits for the device when a step is left early: what is declared before it must not be given
+// back while work uses it. The error that ends the step matters; one of this wait does not.
+class FinishWork {
+ public:
+  explicit FinishWork(hal::Device& device) : device_(device) {}
+  ~FinishWork() {
+    if (const Status status = device_.Synchronize(DemoPatience()); !status.ok()) return;
+  }
+  FinishWork(const FinishWork&) = delete;
+  FinishWork& operator=(const FinishWork&) = delete;
+
+ private:
+  hal::Device& device_;
+};
 
 }  // namespace keel::cli

@@ -29,5 +29,21 @@ inline constexpr std::string_view kCopyTable = "keel_copy_table";
 // (inout u64* count, out u64* seen): *count += 1, and *seen = *count after everything before it is
 // visible. `seen` may be pinned host memory, which the host then reads without a call.
 inline constexpr std::string_view kMark = "keel_mark";
+// A small neural network's. Sums are made in the order of the elements, each by one worker, and no
+// multiplication is fused with an addition: the same bits on every device and for every grid.
+//
+// (in f32* a, in f32* b, out f32* c, u32 transposed, u64 m, u64 n, u64 k): c = a * b, where a has m
+// rows and k columns, b has k and n, and each is stored row by row; column by column if
+// `transposed` has kTransposedA or kTransposedB
+inline constexpr std::string_view kMatMul = "keel_matmul";
+inline constexpr unsigned kTransposedA = 1;
+inline constexpr unsigned kTransposedB = 2;
+// (in f32* x, out f32* y, u64 n): y[i] = max(x[i], 0)
+inline constexpr std::string_view kRelu = "keel_relu";
+// (in f32* y, inout f32* gradient, u64 n): gradient[i] = 0 where y[i] is not above 0
+inline constexpr std::string_view kReluGrad = "keel_relu_grad";
+// (in f32* y, in f32* target, out f32* gradient, out f32* loss, f32 scale, u64 n): *loss = scale *
+// the sum of (y[i] - target[i])^2, and gradient[i] = that by y[i]. The mean with a scale of 1 / n
+inline constexpr std::string_view kMse = "keel_mse";
 
 }  // namespace keel::hal::kernels

@@ -1,5 +1,5 @@
 // Made by tools/kernels/make_ptx.py; change its sources instead.
-// From ac0e86754bddfbac1aafb1b99f8f4321c2ad59937819238d28710ada233eaa2c
+// From 2e6afbde235684e45cd8730730a0177b3eb4e93061eee8db92768ea178e101fa
 #pragma once
 
 #include <string_view>
@@ -567,6 +567,319 @@ $L__BB6_25:
 	membar.sys;
 	st.volatile.global.u64 	[%rd1], %rd9;
 $L__BB7_2:
+	ret;
+}
+.visible .entry keel_matmul(
+	.param .u64 keel_matmul_param_0,
+	.param .u64 keel_matmul_param_1,
+	.param .u64 keel_matmul_param_2,
+	.param .u32 keel_matmul_param_3,
+	.param .u64 keel_matmul_param_4,
+	.param .u64 keel_matmul_param_5,
+	.param .u64 keel_matmul_param_6
+)
+{
+	.reg .pred 	%p<10>;
+	.reg .b32 	%r<11>;
+	.reg .f32 	%f<24>;
+	.reg .b64 	%rd<65>;
+	ld.param.u64 	%rd27, [keel_matmul_param_5];
+	ld.param.u64 	%rd32, [keel_matmul_param_4];
+	mov.u32 	%r2, %ctaid.x;
+	mov.u32 	%r4, %tid.x;
+	cvt.u64.u32 	%rd33, %r4;
+	mov.u32 	%r5, %ntid.x;
+	mul.wide.u32 	%rd34, %r2, %r5;
+	add.s64 	%rd61, %rd34, %rd33;
+	mul.lo.s64 	%rd10, %rd27, %rd32;
+	setp.ge.u64 	%p3, %rd61, %rd10;
+	@%p3 bra 	$L__BB8_12;
+	ld.param.u64 	%rd28, [keel_matmul_param_6];
+	ld.param.u64 	%rd29, [keel_matmul_param_0];
+	ld.param.u64 	%rd30, [keel_matmul_param_2];
+	cvta.to.global.u64 	%rd1, %rd30;
+	ld.param.u64 	%rd31, [keel_matmul_param_1];
+	cvta.to.global.u64 	%rd2, %rd31;
+	cvta.to.global.u64 	%rd3, %rd29;
+	ld.param.u32 	%r1, [keel_matmul_param_3];
+	mov.u32 	%r3, %nctaid.x;
+	mul.wide.u32 	%rd5, %r5, %r3;
+	and.b32  	%r6, %r1, 1;
+	setp.eq.b32 	%p1, %r6, 1;
+	and.b32  	%r7, %r1, 2;
+	setp.eq.s32 	%p2, %r7, 0;
+	selp.b64 	%rd6, 1, %rd28, %p1;
+	selp.b64 	%rd7, %rd32, 1, %p1;
+	selp.b64 	%rd8, %rd27, 1, %p2;
+	selp.b64 	%rd9, 1, %rd28, %p2;
+	and.b64  	%rd11, %rd28, 1;
+	and.b64  	%rd12, %rd28, -2;
+	cvt.u32.u64 	%r8, %rd27;
+	mov.f32 	%f7, 0f00000000;
+	setp.eq.s64 	%p5, %rd28, 0;
+	setp.eq.s64 	%p6, %rd28, 1;
+	bra.uni 	$L__BB8_2;
+$L__BB8_11:
+	shl.b64 	%rd59, %rd61, 2;
+	add.s64 	%rd60, %rd1, %rd59;
+	st.global.f32 	[%rd60], %f23;
+	add.s64 	%rd61, %rd61, %rd5;
+	setp.lt.u64 	%p9, %rd61, %rd10;
+	@%p9 bra 	$L__BB8_2;
+	bra.uni 	$L__BB8_12;
+$L__BB8_2:
+	or.b64  	%rd35, %rd61, %rd27;
+	and.b64  	%rd36, %rd35, -4294967296;
+	setp.ne.s64 	%p4, %rd36, 0;
+	@%p4 bra 	$L__BB8_4;
+	bra.uni 	$L__BB8_3;
+$L__BB8_4:
+	div.u64 	%rd62, %rd61, %rd27;
+	bra.uni 	$L__BB8_5;
+$L__BB8_3:
+	cvt.u32.u64 	%r9, %rd61;
+	div.u32 	%r10, %r9, %r8;
+	cvt.u64.u32 	%rd62, %r10;
+$L__BB8_5:
+	mov.f32 	%f23, %f7;
+	@%p5 bra 	$L__BB8_11;
+	mul.lo.s64 	%rd38, %rd62, %rd6;
+	shl.b64 	%rd39, %rd38, 2;
+	add.s64 	%rd19, %rd3, %rd39;
+	mul.lo.s64 	%rd40, %rd62, %rd27;
+	sub.s64 	%rd41, %rd61, %rd40;
+	mul.lo.s64 	%rd42, %rd41, %rd9;
+	shl.b64 	%rd43, %rd42, 2;
+	add.s64 	%rd20, %rd2, %rd43;
+	mov.u64 	%rd64, 0;
+	mov.f32 	%f23, %f7;
+	@%p6 bra 	$L__BB8_9;
+	mov.u64 	%rd64, 0;
+	mov.f32 	%f23, %f7;
+$L__BB8_8:
+	mul.lo.s64 	%rd45, %rd64, %rd7;
+	shl.b64 	%rd46, %rd45, 2;
+	add.s64 	%rd47, %rd19, %rd46;
+	ld.global.f32 	%f10, [%rd47];
+	mul.lo.s64 	%rd48, %rd64, %rd8;
+	shl.b64 	%rd49, %rd48, 2;
+	add.s64 	%rd50, %rd20, %rd49;
+	ld.global.f32 	%f11, [%rd50];
+	mul.rn.f32 	%f12, %f10, %f11;
+	add.rn.f32 	%f13, %f23, %f12;
+	shl.b64 	%rd51, %rd7, 2;
+	add.s64 	%rd52, %rd47, %rd51;
+	ld.global.f32 	%f14, [%rd52];
+	shl.b64 	%rd53, %rd8, 2;
+	add.s64 	%rd54, %rd50, %rd53;
+	ld.global.f32 	%f15, [%rd54];
+	mul.rn.f32 	%f16, %f14, %f15;
+	add.rn.f32 	%f23, %f13, %f16;
+	add.s64 	%rd64, %rd64, 2;
+	setp.eq.s64 	%p7, %rd12, %rd64;
+	@%p7 bra 	$L__BB8_9;
+	bra.uni 	$L__BB8_8;
+$L__BB8_9:
+	setp.eq.s64 	%p8, %rd11, 0;
+	@%p8 bra 	$L__BB8_11;
+	mul.lo.s64 	%rd55, %rd64, %rd7;
+	shl.b64 	%rd56, %rd55, 2;
+	add.s64 	%rd22, %rd19, %rd56;
+	mul.lo.s64 	%rd57, %rd64, %rd8;
+	shl.b64 	%rd58, %rd57, 2;
+	add.s64 	%rd23, %rd20, %rd58;
+	ld.global.f32 	%f17, [%rd22];
+	ld.global.f32 	%f18, [%rd23];
+	mul.rn.f32 	%f19, %f17, %f18;
+	add.rn.f32 	%f23, %f23, %f19;
+	bra.uni 	$L__BB8_11;
+$L__BB8_12:
+	ret;
+}
+.visible .entry keel_relu(
+	.param .u64 keel_relu_param_0,
+	.param .u64 keel_relu_param_1,
+	.param .u64 keel_relu_param_2
+)
+{
+	.reg .pred 	%p<3>;
+	.reg .b32 	%r<5>;
+	.reg .f32 	%f<3>;
+	.reg .b64 	%rd<20>;
+	ld.param.u64 	%rd11, [keel_relu_param_2];
+	mov.u32 	%r1, %ctaid.x;
+	mov.u32 	%r3, %tid.x;
+	cvt.u64.u32 	%rd14, %r3;
+	mov.u32 	%r4, %ntid.x;
+	mul.wide.u32 	%rd15, %r1, %r4;
+	add.s64 	%rd18, %rd15, %rd14;
+	setp.ge.u64 	%p1, %rd18, %rd11;
+	@%p1 bra 	$L__BB9_3;
+	ld.param.u64 	%rd12, [keel_relu_param_0];
+	ld.param.u64 	%rd13, [keel_relu_param_1];
+	cvta.to.global.u64 	%rd1, %rd13;
+	cvta.to.global.u64 	%rd2, %rd12;
+	mov.u32 	%r2, %nctaid.x;
+	mul.wide.u32 	%rd4, %r4, %r2;
+	shl.b64 	%rd19, %rd18, 2;
+	shl.b64 	%rd6, %rd4, 2;
+$L__BB9_2:
+	add.s64 	%rd16, %rd2, %rd19;
+	ld.global.f32 	%f1, [%rd16];
+	max.f32 	%f2, %f1, 0f00000000;
+	add.s64 	%rd17, %rd1, %rd19;
+	st.global.f32 	[%rd17], %f2;
+	add.s64 	%rd19, %rd19, %rd6;
+	add.s64 	%rd18, %rd18, %rd4;
+	setp.lt.u64 	%p2, %rd18, %rd11;
+	@%p2 bra 	$L__BB9_2;
+$L__BB9_3:
+	ret;
+}
+.visible .entry keel_relu_grad(
+	.param .u64 keel_relu_grad_param_0,
+	.param .u64 keel_relu_grad_param_1,
+	.param .u64 keel_relu_grad_param_2
+)
+{
+	.reg .pred 	%p<4>;
+	.reg .b32 	%r<6>;
+	.reg .f32 	%f<2>;
+	.reg .b64 	%rd<20>;
+	ld.param.u64 	%rd12, [keel_relu_grad_param_2];
+	mov.u32 	%r1, %ctaid.x;
+	mov.u32 	%r3, %tid.x;
+	cvt.u64.u32 	%rd15, %r3;
+	mov.u32 	%r4, %ntid.x;
+	mul.wide.u32 	%rd16, %r1, %r4;
+	add.s64 	%rd18, %rd16, %rd15;
+	setp.ge.u64 	%p1, %rd18, %rd12;
+	@%p1 bra 	$L__BB10_5;
+	ld.param.u64 	%rd13, [keel_relu_grad_param_0];
+	ld.param.u64 	%rd14, [keel_relu_grad_param_1];
+	cvta.to.global.u64 	%rd1, %rd14;
+	cvta.to.global.u64 	%rd2, %rd13;
+	mov.u32 	%r2, %nctaid.x;
+	mul.wide.u32 	%rd4, %r4, %r2;
+	shl.b64 	%rd19, %rd18, 2;
+	shl.b64 	%rd6, %rd4, 2;
+	mov.b32 	%r5, 0;
+	bra.uni 	$L__BB10_2;
+$L__BB10_4:
+	add.s64 	%rd19, %rd19, %rd6;
+	add.s64 	%rd18, %rd18, %rd4;
+	setp.lt.u64 	%p3, %rd18, %rd12;
+	@%p3 bra 	$L__BB10_2;
+	bra.uni 	$L__BB10_5;
+$L__BB10_2:
+	add.s64 	%rd17, %rd2, %rd19;
+	ld.global.f32 	%f1, [%rd17];
+	setp.gt.f32 	%p2, %f1, 0f00000000;
+	@%p2 bra 	$L__BB10_4;
+	add.s64 	%rd9, %rd1, %rd19;
+	st.global.u32 	[%rd9], %r5;
+	bra.uni 	$L__BB10_4;
+$L__BB10_5:
+	ret;
+}
+.visible .entry keel_mse(
+	.param .u64 keel_mse_param_0,
+	.param .u64 keel_mse_param_1,
+	.param .u64 keel_mse_param_2,
+	.param .u64 keel_mse_param_3,
+	.param .f32 keel_mse_param_4,
+	.param .u64 keel_mse_param_5
+)
+{
+	.reg .pred 	%p<8>;
+	.reg .b32 	%r<5>;
+	.reg .f32 	%f<35>;
+	.reg .b64 	%rd<45>;
+	ld.param.u64 	%rd24, [keel_mse_param_5];
+	ld.param.f32 	%f8, [keel_mse_param_4];
+	ld.param.u64 	%rd25, [keel_mse_param_0];
+	ld.param.u64 	%rd27, [keel_mse_param_1];
+	cvta.to.global.u64 	%rd3, %rd27;
+	cvta.to.global.u64 	%rd4, %rd25;
+	mov.u32 	%r1, %ctaid.x;
+	mov.u32 	%r3, %tid.x;
+	cvt.u64.u32 	%rd29, %r3;
+	mov.u32 	%r4, %ntid.x;
+	mul.wide.u32 	%rd30, %r1, %r4;
+	add.s64 	%rd5, %rd30, %rd29;
+	setp.ge.u64 	%p1, %rd5, %rd24;
+	@%p1 bra 	$L__BB11_3;
+	ld.param.u64 	%rd28, [keel_mse_param_2];
+	cvta.to.global.u64 	%rd2, %rd28;
+	mov.u32 	%r2, %nctaid.x;
+	mul.wide.u32 	%rd6, %r4, %r2;
+	add.rn.f32 	%f1, %f8, %f8;
+	shl.b64 	%rd40, %rd5, 2;
+	shl.b64 	%rd8, %rd6, 2;
+	mov.u64 	%rd39, %rd5;
+$L__BB11_2:
+	add.s64 	%rd31, %rd4, %rd40;
+	ld.global.f32 	%f9, [%rd31];
+	add.s64 	%rd32, %rd3, %rd40;
+	ld.global.f32 	%f10, [%rd32];
+	sub.rn.f32 	%f11, %f9, %f10;
+	mul.rn.f32 	%f12, %f1, %f11;
+	add.s64 	%rd33, %rd2, %rd40;
+	st.global.f32 	[%rd33], %f12;
+	add.s64 	%rd40, %rd40, %rd8;
+	add.s64 	%rd39, %rd39, %rd6;
+	setp.lt.u64 	%p2, %rd39, %rd24;
+	@%p2 bra 	$L__BB11_2;
+$L__BB11_3:
+	setp.ne.s64 	%p3, %rd5, 0;
+	@%p3 bra 	$L__BB11_11;
+	ld.param.u64 	%rd26, [keel_mse_param_3];
+	cvta.to.global.u64 	%rd1, %rd26;
+	setp.eq.s64 	%p4, %rd24, 0;
+	mov.f32 	%f34, 0f00000000;
+	@%p4 bra 	$L__BB11_10;
+	and.b64  	%rd9, %rd24, 1;
+	setp.eq.s64 	%p5, %rd24, 1;
+	mov.f32 	%f34, 0f00000000;
+	mov.u64 	%rd44, 0;
+	@%p5 bra 	$L__BB11_8;
+	and.b64  	%rd10, %rd24, -2;
+	add.s64 	%rd43, %rd4, 4;
+	add.s64 	%rd42, %rd3, 4;
+	mov.f32 	%f34, 0f00000000;
+	mov.u64 	%rd44, 0;
+$L__BB11_7:
+	ld.global.f32 	%f17, [%rd43+-4];
+	ld.global.f32 	%f18, [%rd42+-4];
+	sub.rn.f32 	%f19, %f17, %f18;
+	mul.rn.f32 	%f20, %f19, %f19;
+	add.rn.f32 	%f21, %f34, %f20;
+	ld.global.f32 	%f22, [%rd43];
+	ld.global.f32 	%f23, [%rd42];
+	sub.rn.f32 	%f24, %f22, %f23;
+	mul.rn.f32 	%f25, %f24, %f24;
+	add.rn.f32 	%f34, %f21, %f25;
+	add.s64 	%rd44, %rd44, 2;
+	add.s64 	%rd43, %rd43, 8;
+	add.s64 	%rd42, %rd42, 8;
+	setp.eq.s64 	%p6, %rd10, %rd44;
+	@%p6 bra 	$L__BB11_8;
+	bra.uni 	$L__BB11_7;
+$L__BB11_8:
+	setp.eq.s64 	%p7, %rd9, 0;
+	@%p7 bra 	$L__BB11_10;
+	shl.b64 	%rd36, %rd44, 2;
+	add.s64 	%rd37, %rd4, %rd36;
+	ld.global.f32 	%f26, [%rd37];
+	add.s64 	%rd38, %rd3, %rd36;
+	ld.global.f32 	%f27, [%rd38];
+	sub.rn.f32 	%f28, %f26, %f27;
+	mul.rn.f32 	%f29, %f28, %f28;
+	add.rn.f32 	%f34, %f34, %f29;
+$L__BB11_10:
+	mul.rn.f32 	%f30, %f34, %f8;
+	st.global.f32 	[%rd1], %f30;
+$L__BB11_11:
 	ret;
 }
 )ptx";

@@ -22,6 +22,14 @@
 #define KEEL_KERNEL_FUNCTION inline
 #endif
 
+// At the begin of a body: a product and a sum are never fused, so that bits are the same on every
+// device. Other compilers are told by an option, -ffp-contract=off.
+#ifdef __clang__
+#define KEEL_KERNEL_UNFUSED _Pragma("clang fp contract(off)")
+#else
+#define KEEL_KERNEL_UNFUSED
+#endif
+
 namespace keel::kernels {
 
 using U8 = unsigned char;
@@ -42,11 +50,8 @@ KEEL_KERNEL_FUNCTION void Add(Worker worker, const float* a, const float* b, flo
   for (U64 i = worker.index; i < n; i += worker.count) c[i] = a[i] + b[i];
 }
 
-// A product and a sum, never fused: the same bits on every device.
 KEEL_KERNEL_FUNCTION void Axpy(Worker worker, const float* x, float* y, float a, U64 n) {
-#ifdef __clang__
-#pragma clang fp contract(off)
-#endif
+  KEEL_KERNEL_UNFUSED
   for (U64 i = worker.index; i < n; i += worker.count) {
     const float product = a * x[i];
     y[i] = y[i] + product;
@@ -132,6 +137,53 @@ KEEL_KERNEL_FUNCTION void CopyTable(Worker group, Worker worker, Machine& machin
       CopyAs<U8>(worker, to, from, piece.size);
     }
   }
+}
+
+// An element of c is one worker's, whichever: how many there are changes no sum.
+KEEL_KERNEL_FUNCTION void MatMul(Worker worker, const float* a, const float* b, float* c,
+                                 U32 transposed, U64 m, U64 n, U64 k) {
+  KEEL_KERNEL_UNFUSED
+  const bool a_by_columns = (transposed & 1) != 0;
+  const bool b_by_columns = (transposed & 2) != 0;
+  const U64 a_down = a_by_columns ? 1 : k;
+  const U64 a_right = a_by_columns ? m : 1;
+  const U64 b_down = b_by_columns ? 1 : n;
+  const U64 b_right = b_by_columns ? k : 1;
+  for (U64 i = worker.index; i < m * n; i += worker.count) {
+    const float* left = a + i / n * a_down;
+    const float* right = b + i % n * b_right;
+    float sum = 0;
+    for (U64 p = 0; p < k; ++p) {
+      const float product = left[p * a_right] * right[p * b_down];
+      sum = sum + product;
+    }
+    c[i] = sum;
+  }
+}
+
+KEEL_KERNEL_FUNCTION void Relu(Worker worker, const float* x, float* y, U64 n) {
+  for (U64 i = worker.index; i < n; i += worker.count) y[i] = x[i] > 0 ? x[i] : 0;
+}
+
+KEEL_KERNEL_FUNCTION void ReluGrad(Worker worker, const float* y, float* gradient, U64 n) {
+  for (U64 i = worker.index; i < n; i += worker.count) {
+    if (!(y[i] > 0)) gradient[i] = 0;
+  }
+}
+
+KEEL_KERNEL_FUNCTION void Mse(Worker worker, const float* y, const float* target, float* gradient,
+                              float* loss, float scale, U64 n) {
+  KEEL_KERNEL_UNFUSED
+  const float twice = 2 * scale;
+  for (U64 i = worker.index; i < n; i += worker.count) gradient[i] = twice * (y[i] - target[i]);
+  if (worker.index != 0) return;
+  float sum = 0;
+  for (U64 i = 0; i < n; ++i) {
+    const float difference = y[i] - target[i];
+    const float square = difference * difference;
+    sum = sum + square;
+  }
+  *loss = scale * sum;
 }
 
 // By one worker. The count is kept near, so that nothing far away is read.

@@ -42,3 +42,21 @@ KEEL_GLOBAL void keel_copy_table(const keel::kernels::Piece* pieces, const keel:
 KEEL_GLOBAL void keel_mark(U64* count, U64* seen) {
   if (This().index == 0) keel::kernels::Mark<Machine>(count, seen);
 }
+
+KEEL_GLOBAL void keel_matmul(const float* a, const float* b, float* c, U32 transposed, U64 m, U64 n,
+                             U64 k) {
+  keel::kernels::MatMul(This(), a, b, c, transposed, m, n, k);
+}
+
+KEEL_GLOBAL void keel_relu(const float* x, float* y, U64 n) {
+  keel::kernels::Relu(This(), x, y, n);
+}
+
+KEEL_GLOBAL void keel_relu_grad(const float* y, float* gradient, U64 n) {
+  keel::kernels::ReluGrad(This(), y, gradient, n);
+}
+
+KEEL_GLOBAL void keel_mse(const float* y, const float* target, float* gradient, float* loss,
+                          float scale, U64 n) {
+  keel::kernels::Mse(This(), y, target, gradient, loss, scale, n);
+}

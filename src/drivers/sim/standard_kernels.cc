@@ -123,6 +123,41 @@ void Mark(KernelContext& context) {
   kernels::Mark<Machine>(Data<kernels::U64>(context, 0), Data<kernels::U64>(context, 1));
 }
 
+// Whether argument i has room for a matrix.
+bool Holds(KernelContext& context, std::size_t i, std::uint64_t rows, std::uint64_t columns) {
+  return columns == 0 || rows <= context.Buffer<float>(i).size() / columns;
+}
+
+void MatMul(KernelContext& context) {
+  const auto m = context.Value<std::uint64_t>(4);
+  const auto n = context.Value<std::uint64_t>(5);
+  const auto k = context.Value<std::uint64_t>(6);
+  if (!Holds(context, 0, m, k) || !Holds(context, 1, k, n) || !Holds(context, 2, m, n)) return;
+  kernels::MatMul(kAlone, Data<const float>(context, 0), Data<const float>(context, 1),
+                  Data<float>(context, 2), context.Value<std::uint32_t>(3), m, n, k);
+}
+
+void Relu(KernelContext& context) {
+  kernels::Relu(
+      kAlone, Data<const float>(context, 0), Data<float>(context, 1),
+      Count(context, 2, {context.Buffer<float>(0).size(), context.Buffer<float>(1).size()}));
+}
+
+void ReluGrad(KernelContext& context) {
+  kernels::ReluGrad(
+      kAlone, Data<const float>(context, 0), Data<float>(context, 1),
+      Count(context, 2, {context.Buffer<float>(0).size(), context.Buffer<float>(1).size()}));
+}
+
+void Mse(KernelContext& context) {
+  if (context.Buffer<float>(3).empty()) return;
+  kernels::Mse(kAlone, Data<const float>(context, 0), Data<const float>(context, 1),
+               Data<float>(context, 2), Data<float>(context, 3), context.Value<float>(4),
+               Count(context, 5,
+                     {context.Buffer<float>(0).size(), context.Buffer<float>(1).size(),
+                      context.Buffer<float>(2).size()}));
+}
+
 constexpr P kFillParameters[] = {P::Out(), P::Value<std::uint32_t>(), P::Value<std::uint64_t>()};
 constexpr P kAddParameters[] = {P::In(), P::In(), P::Out(), P::Value<std::uint64_t>()};
 constexpr P kAxpyParameters[] = {P::In(), P::InOut(), P::Value<float>(), P::Value<std::uint64_t>()};
@@ -131,6 +166,17 @@ constexpr P kCompareParameters[] = {P::In(), P::In(), P::InOut(), P::Value<std::
 constexpr P kSpinParameters[] = {P::InOut(), P::Value<std::uint64_t>(), P::Value<std::uint64_t>()};
 constexpr P kCopyTableParameters[] = {P::In(), P::In(), P::Value<std::uint64_t>()};
 constexpr P kMarkParameters[] = {P::InOut(), P::Out()};
+constexpr P kMatMulParameters[] = {P::In(),
+                                   P::In(),
+                                   P::Out(),
+                                   P::Value<std::uint32_t>(),
+                                   P::Value<std::uint64_t>(),
+                                   P::Value<std::uint64_t>(),
+                                   P::Value<std::uint64_t>()};
+constexpr P kReluParameters[] = {P::In(), P::Out(), P::Value<std::uint64_t>()};
+constexpr P kReluGradParameters[] = {P::In(), P::InOut(), P::Value<std::uint64_t>()};
+constexpr P kMseParameters[] = {P::In(),  P::In(),           P::Out(),
+                                P::Out(), P::Value<float>(), P::Value<std::uint64_t>()};
 
 constexpr KernelDefinition kDefinitions[] = {
     {hal::kernels::kFill, Fill, kFillParameters},
@@ -141,6 +187,10 @@ constexpr KernelDefinition kDefinitions[] = {
     {hal::kernels::kSpin, Spin, kSpinParameters},
     {hal::kernels::kCopyTable, CopyTable, kCopyTableParameters},
     {hal::kernels::kMark, Mark, kMarkParameters},
+    {hal::kernels::kMatMul, MatMul, kMatMulParameters},
+    {hal::kernels::kRelu, Relu, kReluParameters},
+    {hal::kernels::kReluGrad, ReluGrad, kReluGradParameters},
+    {hal::kernels::kMse, Mse, kMseParameters},
 };
 
 }  // namespace

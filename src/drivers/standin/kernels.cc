@@ -133,6 +133,55 @@ void Mark(sim::KernelContext& context) {
   if (count != nullptr && seen != nullptr) kernels::Mark<Machine>(count, seen);
 }
 
+// More than there are addresses where it overflows.
+U64 Product(U64 rows, U64 columns) {
+  U64 product = 0;
+  return __builtin_mul_overflow(rows, columns, &product) ? ~U64{0} : product;
+}
+
+void MatMul(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto m = context.Value<U64>(4);
+  const auto n = context.Value<U64>(5);
+  const auto k = context.Value<U64>(6);
+  if (m == 0 || n == 0) return;
+  const float* const a = machine.Argument<float>(0, Product(m, k), hal::Access::kRead);
+  const float* const b = machine.Argument<float>(1, Product(k, n), hal::Access::kRead);
+  float* const c = machine.Argument<float>(2, Product(m, n), hal::Access::kWrite);
+  if (c == nullptr || (k != 0 && (a == nullptr || b == nullptr))) return;
+  kernels::MatMul(kAlone, a, b, c, context.Value<U32>(3), m, n, k);
+}
+
+void Relu(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto n = context.Value<U64>(2);
+  if (n == 0) return;
+  const float* const x = machine.Argument<float>(0, n, hal::Access::kRead);
+  float* const y = machine.Argument<float>(1, n, hal::Access::kWrite);
+  if (x != nullptr && y != nullptr) kernels::Relu(kAlone, x, y, n);
+}
+
+void ReluGrad(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto n = context.Value<U64>(2);
+  if (n == 0) return;
+  const float* const y = machine.Argument<float>(0, n, hal::Access::kRead);
+  float* const gradient = machine.Argument<float>(1, n, hal::Access::kReadWrite);
+  if (y != nullptr && gradient != nullptr) kernels::ReluGrad(kAlone, y, gradient, n);
+}
+
+void Mse(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto n = context.Value<U64>(5);
+  if (n == 0) return;
+  const float* const y = machine.Argument<float>(0, n, hal::Access::kRead);
+  const float* const target = machine.Argument<float>(1, n, hal::Access::kRead);
+  float* const gradient = machine.Argument<float>(2, n, hal::Access::kWrite);
+  float* const loss = machine.Argument<float>(3, 1, hal::Access::kWrite);
+  if (y == nullptr || target == nullptr || gradient == nullptr || loss == nullptr) return;
+  kernels::Mse(kAlone, y, target, gradient, loss, context.Value<float>(4), n);
+}
+
 constexpr P kWord = P::Value<U64>();
 constexpr P kHalf = P::Value<U32>();
 constexpr P kFillParameters[] = {kWord, kHalf, kWord};
@@ -141,6 +190,8 @@ constexpr P kAxpyParameters[] = {kWord, kWord, kHalf, kWord};
 constexpr P kThreeWords[] = {kWord, kWord, kWord};
 constexpr P kCompareParameters[] = {kWord, kWord, kWord, kWord};
 constexpr P kMarkParameters[] = {kWord, kWord};
+constexpr P kMatMulParameters[] = {kWord, kWord, kWord, kHalf, kWord, kWord, kWord};
+constexpr P kMseParameters[] = {kWord, kWord, kWord, kWord, kHalf, kWord};
 
 constexpr sim::KernelDefinition kDefinitions[] = {
     {hal::kernels::kFill, Fill, kFillParameters},
@@ -151,6 +202,10 @@ constexpr sim::KernelDefinition kDefinitions[] = {
     {hal::kernels::kSpin, Spin, kThreeWords},
     {hal::kernels::kCopyTable, CopyTable, kThreeWords},
     {hal::kernels::kMark, Mark, kMarkParameters},
+    {hal::kernels::kMatMul, MatMul, kMatMulParameters},
+    {hal::kernels::kRelu, Relu, kThreeWords},
+    {hal::kernels::kReluGrad, ReluGrad, kThreeWords},
+    {hal::kernels::kMse, Mse, kMseParameters},
 };
 
 }  // namespace

@@ -9,9 +9,26 @@
 namespace keel::hal::conformance {
 namespace {
 
-constexpr std::array kStandard = {kernels::kFill,      kernels::kAdd,     kernels::kAxpy,
-                                  kernels::kReduce,    kernels::kCompare, kernels::kSpin,
-                                  kernels::kCopyTable, kernels::kMark};
+constexpr std::array kStandard = {kernels::kFill,      kernels::kAdd,      kernels::kAxpy,
+                                  kernels::kReduce,    kernels::kCompare,  kernels::kSpin,
+                                  kernels::kCopyTable, kernels::kMark,     kernels::kMatMul,
+                                  kernels::kRelu,      kernels::kReluGrad, kernels::kMse};
+
+// Sums of these depend on the order and on fused operations in their last bits.
+std::vector<float> Rough(std::size_t count, std::uint32_t seed) {
+  std::vector<float> values(count);
+  for (float& value : values) {
+    seed = seed * 1664525u + 1013904223u;
+    value = static_cast<float>(static_cast<std::int32_t>(seed)) / 1.9e9f;
+  }
+  return values;
+}
+
+// A product that is rounded before anything is added to it, whatever the compiler does.
+float Rounded(float a, float b) {
+  const volatile float product = a * b;
+  return product;
+}
 
 KernelArg Count(std::uint64_t n) { return KernelArg::Value(n); }
 
@@ -278,6 +295,119 @@ KEEL_CONFORMANCE_CASE(Kernels, MarksAreCountedWhereTheHostSeesThem,
   }
   ASSERT_OK(stream.Synchronize(InTime()));
   EXPECT_EQ(seen.Load(), 44u);
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, MatMulSumsInOrder, .needs = {&Capabilities::kernels}) {
+  constexpr std::uint64_t kM = 5;
+  constexpr std::uint64_t kN = 19;
+  constexpr std::uint64_t kK = 67;
+  ASSERT_VALUE(const KernelHandle multiply, context.Kernel(kernels::kMatMul));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory a, context.NewPlain(Bytes(kM * kK * 4)));
+  ASSERT_VALUE(const PlainMemory b, context.NewPlain(Bytes(kK * kN * 4)));
+  ASSERT_VALUE(const PlainMemory c, context.NewPlain(Bytes(kM * kN * 4)));
+  const std::vector<float> left = Rough(kM * kK, 1);
+  const std::vector<float> right = Rough(kK * kN, 2);
+  ASSERT_OK(context.Write(a.address(), left));
+  ASSERT_OK(context.Write(b.address(), right));
+  for (std::uint32_t transposed = 0; transposed < 4; ++transposed) {
+    std::vector<float> want(kM * kN);
+    for (std::uint64_t row = 0; row < kM; ++row) {
+      for (std::uint64_t column = 0; column < kN; ++column) {
+        float sum = 0;
+        for (std::uint64_t p = 0; p < kK; ++p) {
+          sum += Rounded(
+              left[(transposed & kernels::kTransposedA) != 0 ? p * kM + row : row * kK + p],
+              right[(transposed & kernels::kTransposedB) != 0 ? column * kK + p : p * kN + column]);
+        }
+        want[row * kN + column] = sum;
+      }
+    }
+    for (const std::uint32_t blocks : {1u, 3u}) {
+      ASSERT_OK(context.Write(c.address(), std::vector<float>(kM * kN, -1.0f)));
+      const std::array args = {KernelArg::In(a.address(), Bytes(kM * kK * 4)),
+                               KernelArg::In(b.address(), Bytes(kK * kN * 4)),
+                               KernelArg::Out(c.address(), Bytes(kM * kN * 4)),
+                               KernelArg::Value(transposed),
+                               Count(kM),
+                               Count(kN),
+                               Count(kK)};
+      ASSERT_OK(context.device().LaunchKernel(
+          stream.get(), {.kernel = multiply,
+                         .dims = {.grid = {blocks, 1, 1}, .block = {16, 1, 1}},
+                         .args = args}));
+      ASSERT_OK(stream.Synchronize(InTime()));
+      ASSERT_VALUE(const std::vector<float> got, context.Read<float>(c.address(), kM * kN));
+      EXPECT_EQ(got, want) << "transposed " << transposed << ", " << blocks << " blocks";
+    }
+  }
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, ReluAndItsGradient, .needs = {&Capabilities::kernels}) {
+  constexpr std::uint64_t kCount = 1000;
+  const Bytes size(kCount * 4);
+  ASSERT_VALUE(const KernelHandle relu, context.Kernel(kernels::kRelu));
+  ASSERT_VALUE(const KernelHandle grad, context.Kernel(kernels::kReluGrad));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory x, context.NewPlain(size));
+  ASSERT_VALUE(const PlainMemory y, context.NewPlain(size));
+  ASSERT_VALUE(const PlainMemory gradient, context.NewPlain(size));
+  std::vector<float> in = Rough(kCount, 3);
+  in[7] = 0;
+  const std::vector<float> slope = Rough(kCount, 4);
+  ASSERT_OK(context.Write(x.address(), in));
+  ASSERT_OK(context.Write(gradient.address(), slope));
+  const LaunchDims dims{.grid = {2, 1, 1}, .block = {64, 1, 1}};
+  const std::array relu_args = {KernelArg::In(x.address(), size), KernelArg::Out(y.address(), size),
+                                Count(kCount)};
+  ASSERT_OK(context.device().LaunchKernel(stream.get(),
+                                          {.kernel = relu, .dims = dims, .args = relu_args}));
+  const std::array grad_args = {KernelArg::In(y.address(), size),
+                                KernelArg::InOut(gradient.address(), size), Count(kCount)};
+  ASSERT_OK(context.device().LaunchKernel(stream.get(),
+                                          {.kernel = grad, .dims = dims, .args = grad_args}));
+  ASSERT_OK(stream.Synchronize(InTime()));
+  ASSERT_VALUE(const std::vector<float> out, context.Read<float>(y.address(), kCount));
+  ASSERT_VALUE(const std::vector<float> back, context.Read<float>(gradient.address(), kCount));
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(out[i], in[i] > 0 ? in[i] : 0) << i;
+    ASSERT_EQ(back[i], in[i] > 0 ? slope[i] : 0) << i;
+  }
+}
+
+KEEL_CONFORMANCE_CASE(Kernels, MseSumsTheLossInOrder, .needs = {&Capabilities::kernels}) {
+  constexpr std::uint64_t kCount = 777;
+  constexpr float kScale = 1.0f / 777;
+  const Bytes size(kCount * 4);
+  ASSERT_VALUE(const KernelHandle mse, context.Kernel(kernels::kMse));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory y, context.NewPlain(size));
+  ASSERT_VALUE(const PlainMemory target, context.NewPlain(size));
+  ASSERT_VALUE(const PlainMemory gradient, context.NewPlain(size));
+  ASSERT_VALUE(const PlainMemory loss, context.NewPlain(4_B));
+  const std::vector<float> made = Rough(kCount, 5);
+  const std::vector<float> wanted = Rough(kCount, 6);
+  ASSERT_OK(context.Write(y.address(), made));
+  ASSERT_OK(context.Write(target.address(), wanted));
+  const std::array args = {KernelArg::In(y.address(), size),
+                           KernelArg::In(target.address(), size),
+                           KernelArg::Out(gradient.address(), size),
+                           KernelArg::Out(loss.address(), 4_B),
+                           KernelArg::Value(kScale),
+                           Count(kCount)};
+  ASSERT_OK(context.device().LaunchKernel(
+      stream.get(),
+      {.kernel = mse, .dims = {.grid = {3, 1, 1}, .block = {32, 1, 1}}, .args = args}));
+  ASSERT_OK(stream.Synchronize(InTime()));
+  ASSERT_VALUE(const std::vector<float> slope, context.Read<float>(gradient.address(), kCount));
+  ASSERT_VALUE(const std::vector<float> sum, context.Read<float>(loss.address(), 1));
+  float want = 0;
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    const float difference = made[i] - wanted[i];
+    want += Rounded(difference, difference);
+    ASSERT_EQ(slope[i], 2 * kScale * difference) << i;
+  }
+  EXPECT_EQ(sum[0], kScale * want);
 }
 
 KEEL_CONFORMANCE_CASE(Kernels, SpinEndsByItsFlagOrItsLimit, .needs = {&Capabilities::kernels}) {
