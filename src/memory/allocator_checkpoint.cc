@@ -29,7 +29,8 @@ Status CheckBlocks(Wanted wanted) {
   std::uint64_t end = 0;
   for (const PoolBlock& each : wanted) {
     if (each.size.empty() || each.size.count() % kQuantum != 0 ||
-        each.address.value() % kQuantum != 0 || each.requested > each.size) {
+        each.address.value() % kQuantum != 0 || each.requested > each.size ||
+        EndOf(each) < each.address.value()) {
       return InvalidArgument(fmt::format("{} bytes at {} were never a block", each.size.count(),
                                          ToString(each.address)));
     }

@@ -236,6 +236,8 @@ TEST_P(DeviceAllocatorCheckpointTest, WhatIsNotOfThePoolIsRefused) {
   EXPECT_EQ(refused({{.address = block + 1_B, .size = 1_KiB, .requested = 1_KiB}}),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(refused({{.address = block, .size = 0_B}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(refused({{.address = block, .size = Bytes(~std::uint64_t{0} - 511)}}),
+            StatusCode::kInvalidArgument);  // past the end of everything
   EXPECT_EQ(refused({{.address = block, .size = 1_KiB, .requested = 2_KiB}}),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(Now(), now);
