@@ -26,17 +26,16 @@ class RetraceTest : public GraphTest {
         {.name = "sum", .size = kSize, .access = BindingAccess::kOut, .policy = policy});
     const TraceFunction adds =
         Adds(bench_.Kernel(hal::kernels::kAdd), made.x, made.y, made.sum, &calls_);
-    builder.Traced("library", ReadsAndWrites(made.x, made.y, made.sum),
-                   [this, adds, sum = made.sum](const TraceContext& context) -> Status {
-                     for (int i = 0; i < extra_; ++i) {
-                       KEEL_TRY(context.device().EnqueueFill(
-                           context.stream(), {.destination = context.address(sum),
-                                              .value = 0,
-                                              .width = 4,
-                                              .count = kFloats}));
-                     }
-                     return adds(context);
-                   });
+    builder.Traced(
+        "library", ReadsAndWrites(made.x, made.y, made.sum),
+        [this, adds, sum = made.sum](const TraceContext& context) -> Status {
+          for (int i = 0; i < extra_; ++i) {
+            KEEL_TRY(context.device().EnqueueFill(
+                context.stream(),
+                {.destination = context.address(sum), .value = 0, .width = 4, .count = kFloats}));
+          }
+          return adds(context);
+        });
     builder.Kernel(bench_.Kernel(hal::kernels::kAxpy), kDims,
                    {Argument::In(made.x), Argument::InOut(made.sum), Argument::Value(1.0F),
                     Argument::Value(std::uint64_t{kFloats})});
@@ -91,8 +90,8 @@ TEST_F(RetraceTest, TracesAgainForNewAddressesAndReusesThoseItHas) {
 
 TEST_F(RetraceTest, KeepsAsManyTracesAsAskedForAndDropsTheLeastRecent) {
   const Tracing tracing = MakeTracing(Policy::kRetrace);
-  const auto executable = Need(
-      Executable::Create(tracing.program, bench_.memory(), {.slots = 1, .kept_traces = 2}));
+  const auto executable =
+      Need(Executable::Create(tracing.program, bench_.memory(), {.slots = 1, .kept_traces = 2}));
   const Buffer y = bench_.Allocate();
   const Buffer sum = bench_.Allocate();
   std::vector<Buffer> xs;
@@ -107,8 +106,8 @@ TEST_F(RetraceTest, KeepsAsManyTracesAsAskedForAndDropsTheLeastRecent) {
   // Graphs that are alive: of the slot, and two traces.
   std::size_t graphs = 0;
   for (const hal::LiveObject& object : bench_.device().Live()) {
-    graphs += object.created_by == Primitive::kCreateGraph ||
-              object.created_by == Primitive::kEndCapture;
+    graphs +=
+        object.created_by == Primitive::kCreateGraph || object.created_by == Primitive::kEndCapture;
   }
   EXPECT_EQ(graphs, 3u);
 }
@@ -195,8 +194,7 @@ class RemapTest : public RetraceTest {
   Seen See(const hal::PhysicalMemory& memory) {
     Seen seen;
     seen.range = Need(hal::AddressRange::Create(bench_.memory()->device(), kPage));
-    const hal::AccessGrant grant{.device = bench_.device().id(),
-                                 .access = hal::Access::kReadWrite};
+    const hal::AccessGrant grant{.device = bench_.device().id(), .access = hal::Access::kReadWrite};
     seen.mapping = Need(hal::Mapping::Create(seen.range, Offset(0), memory, {&grant, 1}));
     return seen;
   }

@@ -11,6 +11,8 @@ namespace {
 // little beside the copying.
 constexpr std::uint64_t kLeastPiece = 32 << 10;
 constexpr std::uint64_t kMostPieces = 512;  // of a row
+// So many can look their rows up far away, all at once, in less time than fetching them takes.
+constexpr std::size_t kFewPieces = 128;
 
 void AddPieces(std::vector<CopyPiece>& pieces, std::uint32_t row, std::uint64_t size) {
   const std::uint64_t even = (size / kMostPieces + 4095) / 4096 * 4096;
@@ -107,6 +109,8 @@ Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capab
     }
   }
 
+  layout.fetch = !layout.pieces_out.empty() || layout.pieces_in.size() > kFewPieces;
+
   for (std::uint32_t i = 0; i < program.commands().size(); ++i) {
     const ProgramCommand& command = program.commands()[i];
     const auto use = [&](const Operand& operand) {
@@ -131,6 +135,13 @@ Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capab
   }
   layout.stretches = Split(program.commands(), !layout.pieces_in.empty());
   return layout;
+}
+
+std::vector<CopyPiece> Layout::AllPieces() const {
+  std::vector<CopyPiece> pieces = pieces_in;
+  pieces.insert(pieces.end(), pieces_out.begin(), pieces_out.end());
+  if (fetch) pieces.push_back({.row = 0, .offset = 0, .size = rows * sizeof(CopyRow)});
+  return pieces;
 }
 
 }  // namespace keel::graph

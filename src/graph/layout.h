@@ -58,11 +58,20 @@ struct Layout {
   std::uint32_t rows = 0;
   std::vector<CopyPiece> pieces_in;
   std::vector<CopyPiece> pieces_out;
+  // Whether the rows are fetched from the host's memory once, before the copies that look them up:
+  // each look over there takes as long as copying a piece.
+  bool fetch = false;
   Bytes slot_bytes;           // device memory of a slot
   Bytes arena_bytes;          // of the shared arena that it needs
   std::uint32_t dynamic = 0;  // how many bindings are
 
   static constexpr Bytes kAlignment = Program::kScratchAlignment;
+  // Of a slot's memory, behind the homes: counts, and the rows where they are fetched to.
+  Bytes control_bytes() const {
+    return kAlignment + (fetch ? *AlignUp(Bytes(rows * sizeof(CopyRow)), kAlignment) : Bytes(0));
+  }
+  // The pieces of all copies, in the order in which the device has them.
+  std::vector<CopyPiece> AllPieces() const;
 
   // `arena`: scratch is not in the slots.
   static Result<Layout> Of(const Program& program, const hal::Capabilities& capabilities,

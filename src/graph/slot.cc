@@ -12,6 +12,8 @@ namespace {
 
 // The mark is alone in its line of the cache: the device writes it while the host writes rows.
 constexpr std::uint64_t kRowsAt = 128;
+// For the device to be ready with new memory.
+constexpr std::chrono::seconds kPatience{60};
 
 std::int64_t NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -56,8 +58,7 @@ Status Slot::Allocate() {
   const Layout& layout = context_.layout;
   memory::DeviceMemory& memory = context_.memory;
   hal::Device& device = context_.device();
-  // The count of the marks is behind the homes.
-  const auto size = CheckedAdd(layout.slot_bytes, Layout::kAlignment);
+  const auto size = CheckedAdd(layout.slot_bytes, layout.control_bytes());
   if (!size) return InvalidArgument("the slot's memory is more than there are addresses for");
   KEEL_ASSIGN(block_,
               memory.allocator().Allocate(*size, context_.capture_stream, {.tag = context_.tag}));
@@ -67,9 +68,11 @@ Status Slot::Allocate() {
   std::memset(pinned_, 0, pinned_size.count());
   KEEL_ASSIGN(pinned_address_, device.GetHostAddress(pinned_));
   rows_ = reinterpret_cast<CopyRow*>(static_cast<std::byte*>(pinned_) + kRowsAt);
-  const DeviceAddress count = block_ + layout.slot_bytes;
-  KEEL_TRY(device.EnqueueFill(context_.capture_stream,
-                              {.destination = count, .value = 0, .width = 4, .count = 2}));
+  control_ = block_ + layout.slot_bytes;
+  near_ = control_ + Layout::kAlignment;
+  const std::uint64_t control[] = {0, 0, near_.value(), rows_address().value()};
+  KEEL_TRY(memory.CopyToDevice(context_.capture_stream, control_, control, Bytes(sizeof(control)),
+                               Deadline::After(kPatience)));
   timeline_.Watch(static_cast<std::uint64_t*>(pinned_));
   for (std::uint32_t i = 0; i < layout.bindings.size(); ++i) {
     const BindingLayout& binding = layout.bindings[i];

@@ -38,8 +38,8 @@ struct SlotContext {
   hal::KernelHandle copy_kernel;
   hal::KernelHandle mark_kernel;
   hal::StreamHandle capture_stream;  // one thread's at a time: the executable's recording lock
-  DeviceAddress pieces;              // of the copies in, then of those out
-  DeviceAddress arena;               // of scratch that is shared
+  DeviceAddress pieces;  // of the copies in, then of those out, then the one that fetches the rows
+  DeviceAddress arena;   // of scratch that is shared
   telemetry::TagId tag = telemetry::TagId::kNone;
   std::size_t kept_traces = 8;
 
@@ -106,7 +106,8 @@ class Slot {
   // The dynamic bindings whose commands had to be patched, for whoever judges that.
   std::vector<std::uint32_t>& patched_bindings() { return patched_bindings_; }
 
-  // The next step comes after this, which was recorded on `stream`; and so does the end of the slot.
+  // The next step comes after this, which was recorded on `stream`; and so does the end of the
+  // slot.
   void WaitBeforeNext(memory::PooledEvent event, hal::StreamHandle stream) {
     before_next_.push_back({std::move(event), stream});
   }
@@ -166,6 +167,8 @@ class Slot {
   Result<Recording> RecordStretch(std::size_t stretch, Reason reason, ReplayReport& report);
   Recorded At(std::uint32_t command) const;
   hal::KernelLaunch CopyLaunch(bool in, std::array<hal::KernelArg, 3>& arguments) const;
+  hal::KernelLaunch FetchLaunch(std::array<hal::KernelArg, 3>& arguments) const;
+  DeviceAddress rows_address() const;  // in the host's memory
   hal::KernelLaunch MarkLaunch(std::array<hal::KernelArg, 2>& arguments) const;
   Status QueueWaits(hal::StreamHandle stream);
 
@@ -174,7 +177,9 @@ class Slot {
   Timeline timeline_;
 
   // Memory.
-  DeviceAddress block_;  // homes, and the count of the marks
+  DeviceAddress block_;    // homes, then the control block
+  DeviceAddress control_;  // the count of the marks; 16 bytes on, the row that fetches the rows
+  DeviceAddress near_;     // where they are fetched to
   void* pinned_ = nullptr;
   DeviceAddress pinned_address_;
   CopyRow* rows_ = nullptr;

@@ -29,10 +29,9 @@ hal::KernelLaunch Slot::CopyLaunch(bool in, std::array<hal::KernelArg, 3>& argum
   const std::vector<CopyPiece>& pieces = in ? layout.pieces_in : layout.pieces_out;
   const Bytes skipped(in ? 0 : layout.pieces_in.size() * sizeof(CopyPiece));
   const std::uint64_t count = pieces.size();
-  const DeviceAddress rows = pinned_address_ + Bytes(reinterpret_cast<std::byte*>(rows_) -
-                                                     static_cast<std::byte*>(pinned_));
   arguments = {hal::KernelArg::In(context_.pieces + skipped, Bytes(count * sizeof(CopyPiece))),
-               hal::KernelArg::In(rows, Bytes(layout.rows * sizeof(CopyRow))),
+               hal::KernelArg::In(layout.fetch ? near_ : rows_address(),
+                                  Bytes(layout.rows * sizeof(CopyRow))),
                hal::KernelArg::Value(count)};
   const auto blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, kMostBlocks));
   return {.kernel = context_.copy_kernel,
@@ -40,9 +39,25 @@ hal::KernelLaunch Slot::CopyLaunch(bool in, std::array<hal::KernelArg, 3>& argum
           .args = arguments};
 }
 
+DeviceAddress Slot::rows_address() const {
+  return pinned_address_ +
+         Bytes(reinterpret_cast<std::byte*>(rows_) - static_cast<std::byte*>(pinned_));
+}
+
+// The same kernel: one piece, of a row that never changes.
+hal::KernelLaunch Slot::FetchLaunch(std::array<hal::KernelArg, 3>& arguments) const {
+  const Layout& layout = context_.layout;
+  const Bytes skipped((layout.pieces_in.size() + layout.pieces_out.size()) * sizeof(CopyPiece));
+  arguments = {hal::KernelArg::In(context_.pieces + skipped, Bytes(sizeof(CopyPiece))),
+               hal::KernelArg::In(control_ + Bytes(sizeof(CopyRow)), Bytes(sizeof(CopyRow))),
+               hal::KernelArg::Value(std::uint64_t{1})};
+  return {.kernel = context_.copy_kernel,
+          .dims = {.grid = {1, 1, 1}, .block = {kThreads, 1, 1}},
+          .args = arguments};
+}
+
 hal::KernelLaunch Slot::MarkLaunch(std::array<hal::KernelArg, 2>& arguments) const {
-  arguments = {hal::KernelArg::InOut(block_ + context_.layout.slot_bytes, 8_B),
-               hal::KernelArg::Out(pinned_address_, 8_B)};
+  arguments = {hal::KernelArg::InOut(control_, 8_B), hal::KernelArg::Out(pinned_address_, 8_B)};
   return {.kernel = context_.mark_kernel, .dims = {}, .args = arguments};
 }
 
@@ -102,7 +117,10 @@ Result<Slot::Recording> Slot::RecordStretch(std::size_t index, Reason reason,
   };
   std::array<hal::KernelArg, 3> copy_arguments;
   std::array<hal::KernelArg, 2> mark_arguments;
-  if (index == 0 && !layout.pieces_in.empty()) KEEL_TRY(add(CopyLaunch(true, copy_arguments)));
+  if (index == 0 && !layout.pieces_in.empty()) {
+    if (layout.fetch) KEEL_TRY(add(FetchLaunch(copy_arguments)));
+    KEEL_TRY(add(CopyLaunch(true, copy_arguments)));
+  }
   for (std::uint32_t i = stretch.first; i < stretch.last; ++i) {
     const ProgramCommand& command = context_.program.commands()[i];
     if (std::holds_alternative<command::Traced>(command)) {
@@ -114,7 +132,10 @@ Result<Slot::Recording> Slot::RecordStretch(std::size_t index, Reason reason,
     recording.nodes.push_back(*before);
   }
   if (index + 1 == layout.stretches.size()) {
-    if (!layout.pieces_out.empty()) KEEL_TRY(add(CopyLaunch(false, copy_arguments)));
+    if (!layout.pieces_out.empty()) {
+      if (layout.pieces_in.empty()) KEEL_TRY(add(FetchLaunch(copy_arguments)));
+      KEEL_TRY(add(CopyLaunch(false, copy_arguments)));
+    }
     KEEL_TRY(add(MarkLaunch(mark_arguments)));
   }
   KEEL_ASSIGN(recording.exec, hal::GraphExec::Create(recording.graph));
@@ -226,13 +247,15 @@ Status Slot::RunEagerly(hal::StreamHandle stream, ReplayReport& report) {
   const auto run = [&]() -> Status {
     std::array<hal::KernelArg, 3> copy_arguments;
     std::array<hal::KernelArg, 2> mark_arguments;
-    if (!context_.layout.pieces_in.empty()) {
+    const Layout& layout = context_.layout;
+    if (layout.fetch) KEEL_TRY(device.LaunchKernel(stream, FetchLaunch(copy_arguments)));
+    if (!layout.pieces_in.empty()) {
       KEEL_TRY(device.LaunchKernel(stream, CopyLaunch(true, copy_arguments)));
     }
     for (const ProgramCommand& command : context_.program.commands()) {
       KEEL_TRY(Enqueue(device, stream, command, addresses_, false));
     }
-    if (!context_.layout.pieces_out.empty()) {
+    if (!layout.pieces_out.empty()) {
       KEEL_TRY(device.LaunchKernel(stream, CopyLaunch(false, copy_arguments)));
     }
     return device.LaunchKernel(stream, MarkLaunch(mark_arguments));

@@ -14,7 +14,8 @@ namespace {
 constexpr std::chrono::seconds kPatience{60};
 
 Bytes PiecesBytes(const Layout& layout) {
-  return Bytes((layout.pieces_in.size() + layout.pieces_out.size()) * sizeof(CopyPiece));
+  return Bytes((layout.pieces_in.size() + layout.pieces_out.size() + (layout.fetch ? 1 : 0)) *
+               sizeof(CopyPiece));
 }
 
 }  // namespace
@@ -48,7 +49,7 @@ SlotSet::~SlotSet() {
 }
 
 Bytes SlotSet::BytesFor(const Layout& layout, int slots) {
-  return (layout.slot_bytes + Layout::kAlignment) * static_cast<std::uint64_t>(slots) +
+  return (layout.slot_bytes + layout.control_bytes()) * static_cast<std::uint64_t>(slots) +
          PiecesBytes(layout);
 }
 
@@ -79,8 +80,7 @@ Result<std::unique_ptr<SlotSet>> SlotSet::Create(std::shared_ptr<const Program> 
 }
 
 Status SlotSet::UploadPieces() {
-  std::vector<CopyPiece> pieces = layout_->pieces_in;
-  pieces.insert(pieces.end(), layout_->pieces_out.begin(), layout_->pieces_out.end());
+  const std::vector<CopyPiece> pieces = layout_->AllPieces();
   if (pieces.empty()) return OkStatus();
   const Bytes size = PiecesBytes(*layout_);
   KEEL_ASSIGN(context_.pieces,
