@@ -112,8 +112,8 @@ TEST_F(ExecutableProgramTest, AnEmptyProgramIsAStepThatEnds) {
 TEST_F(ExecutableProgramTest, ATracedCommandThatDoesNothingIsFine) {
   ProgramBuilder builder("nothing");
   builder.Traced("nothing", {}, [](const TraceContext&) { return OkStatus(); });
-  const auto executable = Need(Executable::Create(Need(std::move(builder).Build()),
-                                                  bench_.memory()));
+  const auto executable =
+      Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory()));
   for (int step = 0; step < 5; ++step) ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
 }
 
@@ -149,10 +149,9 @@ TEST_F(ExecutableProgramTest, CopiesFillsAndHostCallsAreCommands) {
 TEST_F(ExecutableProgramTest, PartsOfABindingAreReachedAtTheirOffsets) {
   for (const Policy policy : {Policy::kPatch, Policy::kCopy}) {
     ProgramBuilder builder("parts");
-    const BindingId x =
-        builder.Bind({.name = "x", .size = 2 * kSize, .policy = policy});
-    const BindingId y = builder.Bind(
-        {.name = "y", .size = kSize, .access = BindingAccess::kOut, .policy = policy});
+    const BindingId x = builder.Bind({.name = "x", .size = 2 * kSize, .policy = policy});
+    const BindingId y =
+        builder.Bind({.name = "y", .size = kSize, .access = BindingAccess::kOut, .policy = policy});
     builder.Kernel(bench_.Kernel(hal::kernels::kAdd), kDims,
                    {Argument::In(x, 0_B, kSize), Argument::In(x, kSize), Argument::Out(y),
                     Argument::Value(std::uint64_t{kFloats})});
@@ -174,10 +173,8 @@ TEST_F(ExecutableProgramTest, CopiesOfEverySizeAreWhole) {
     const Bytes size(floats * sizeof(float));
     ProgramBuilder builder("sizes");
     const BindingId x = builder.Bind({.name = "x", .size = size, .policy = Policy::kCopy});
-    const BindingId y = builder.Bind({.name = "y",
-                                      .size = size,
-                                      .access = BindingAccess::kOut,
-                                      .policy = Policy::kCopy});
+    const BindingId y = builder.Bind(
+        {.name = "y", .size = size, .access = BindingAccess::kOut, .policy = Policy::kCopy});
     builder.Copy({y}, {x});
     const auto executable =
         Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.slots = 1}));
@@ -238,8 +235,8 @@ TEST_F(ExecutableProgramTest, AWarmUpThatFailedIsDoneAgain) {
     EXPECT_EQ(context.capturing(), calls >= 2);
     return ++calls == 1 ? Internal("not yet") : OkStatus();
   });
-  const auto executable = Need(
-      Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.slots = 1}));
+  const auto executable =
+      Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.slots = 1}));
   const Status status = RunStep(*executable, bench_.stream());
   EXPECT_EQ(status.code(), StatusCode::kInternal);
   EXPECT_THAT(status.ToString(), HasSubstr("'library'"));
@@ -250,16 +247,16 @@ TEST_F(ExecutableProgramTest, AWarmUpThatFailedIsDoneAgain) {
 
 TEST_F(ExecutableProgramTest, EagerModeMakesTheSameWithoutAnyGraph) {
   const Chain chain = MakeChain({Kind::kKernel, Kind::kTraced, Kind::kEager}, Policy::kCopy);
-  const auto executable = Need(
-      Executable::Create(chain.program, bench_.memory(), {.slots = 2, .mode = Mode::kEager}));
+  const auto executable =
+      Need(Executable::Create(chain.program, bench_.memory(), {.slots = 2, .mode = Mode::kEager}));
   bench_.device().ResetCounts();
   for (int step = 0; step < 5; ++step) {
     const Buffer result = bench_.Allocate();
     ReplayReport report;
-    ASSERT_TRUE(IsOk(RunStep(
-        *executable, bench_.stream(),
-        {{chain.a, bench_.Filled(1)}, {chain.b, bench_.Filled(2)}, {chain.result, result}},
-        &report)));
+    ASSERT_TRUE(IsOk(
+        RunStep(*executable, bench_.stream(),
+                {{chain.a, bench_.Filled(1)}, {chain.b, bench_.Filled(2)}, {chain.result, result}},
+                &report)));
     EXPECT_TRUE(Has(report, ActionKind::kRanEagerly, Reason::kEagerMode));
     EXPECT_EQ(bench_.Read(result), Same(7));
   }

@@ -100,9 +100,10 @@ Status ExecutableState::Check(std::uint32_t binding, const Buffer& buffer) const
     return InvalidArgument(fmt::format("binding '{}': a buffer without an address", spec.name));
   }
   if (buffer.address.value() % its.alignment != 0) {
-    return InvalidArgument(fmt::format("binding '{}' is filled in words of {} bytes: {} is not "
-                                       "aligned to that",
-                                       spec.name, its.alignment, keel::ToString(buffer.address)));
+    return InvalidArgument(
+        fmt::format("binding '{}' is filled in words of {} bytes: {} is not "
+                    "aligned to that",
+                    spec.name, its.alignment, keel::ToString(buffer.address)));
   }
   if (buffer.size < spec.size) {
     return InvalidArgument(fmt::format("binding '{}' needs {}; the buffer at {} has {}", spec.name,
@@ -560,7 +561,8 @@ Status ExecutableState::Close(Deadline deadline) {
       const MutexLock lock(mutex_);
       set = TakeUnusedLocked();
       if (set == nullptr && set_ != nullptr) {
-        return FailedPrecondition(fmt::format("'{}' was used while it was closed", program->name()));
+        return FailedPrecondition(
+            fmt::format("'{}' was used while it was closed", program->name()));
       }
     }
     if (options.budget != nullptr) options.budget->GiveBack(this);

@@ -51,10 +51,10 @@ Status Timeline::Wait(hal::Device& device, std::uint64_t mark, Deadline deadline
     if (Reached(mark)) return OkStatus();
     KEEL_TRY(device.Health());
     if (deadline.Passed()) {
-      return DeadlineExceeded(lost_track() ? "a step that failed half way is not done"
-                                           : "step " + std::to_string(mark) +
-                                                 " of the slot is not done: " +
-                                                 std::to_string(Seen()) + " are");
+      return DeadlineExceeded(
+          lost_track() ? "a step that failed half way is not done"
+                       : "step " + std::to_string(mark) +
+                             " of the slot is not done: " + std::to_string(Seen()) + " are");
     }
     if (Clock::now() - looked >= kLookAtDevice) {
       looked = Clock::now();

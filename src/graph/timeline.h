@@ -39,9 +39,7 @@ class Timeline {
     lost_track_.store(true, std::memory_order_release);
   }
 
-  bool Reached(std::uint64_t mark) const {
-    return !lost_track() && (mark == 0 || Seen() >= mark);
-  }
+  bool Reached(std::uint64_t mark) const { return !lost_track() && (mark == 0 || Seen() >= mark); }
   bool Idle() const { return Reached(launched()); }
 
   // Looks whether the stream is done, if only it can tell. For who polls Idle().
@@ -49,7 +47,8 @@ class Timeline {
   // Asks the stream in any case: a loss that nobody has seen yet shows then. For who polls long.
   Status Ask(hal::Device& device);
   bool lost_track() const { return lost_track_.load(std::memory_order_acquire); }
-  // OK, kDeadlineExceeded, kDeviceLost, or why the stream could not be asked where only it can tell.
+  // OK, kDeadlineExceeded, kDeviceLost, or why the stream could not be asked where only it can
+  // tell.
   Status Wait(hal::Device& device, std::uint64_t mark, Deadline deadline);
 
  private:

@@ -128,9 +128,10 @@ class KEEL_EXPORT Lease {
   Result<DeviceAddress> address(BindingId binding) const;
   // For this step, instead of what Executable::Bind said.
   Status Bind(BindingId binding, Buffer buffer);
-  // Queues the step on the stream, once; when it fails it may be tried again. kFailedPrecondition names a binding that is not bound, and
-  // one that was promised not to move and did. `deadline` bounds waiting for the slot's last step,
-  // where that is needed: kDeadlineExceeded, and nothing was launched.
+  // Queues the step on the stream, once; when it fails it may be tried again. kFailedPrecondition
+  // names a binding that is not bound, and one that was promised not to move and did. `deadline`
+  // bounds waiting for the slot's last step, where that is needed: kDeadlineExceeded, and nothing
+  // was launched.
   Status Launch(Deadline deadline = Deadline::Never());
   // Of what Launch did, also when it failed.
   const ReplayReport& report() const;
