@@ -186,30 +186,34 @@ class RemapTest : public RetraceTest {
     return std::make_shared<const hal::PhysicalMemory>(
         Need(hal::PhysicalMemory::Create(bench_.memory()->device(), kPage)));
   }
-  // A mapping of the memory at an address of the test's own.
-  struct Seen {
-    hal::AddressRange range;
-    hal::Mapping mapping;
-  };
-  Seen See(const hal::PhysicalMemory& memory) {
-    Seen seen;
-    seen.range = Need(hal::AddressRange::Create(bench_.memory()->device(), kPage));
+  // Where the test itself sees the memory.
+  DeviceAddress See(const hal::PhysicalMemory& memory) {
+    const hal::AddressRange range =
+        Need(hal::AddressRange::Create(bench_.memory()->device(), kPage));
     const hal::AccessGrant grant{.device = bench_.device().id(), .access = hal::Access::kReadWrite};
-    seen.mapping = Need(hal::Mapping::Create(seen.range, Offset(0), memory, {&grant, 1}));
-    return seen;
+    seen_.push_back(Need(hal::Mapping::Create(range, Offset(0), memory, {&grant, 1})));
+    return seen_.back().address();
   }
+
+ private:
+  std::vector<hal::Mapping> seen_;
 };
 
 TEST_F(RemapTest, TheCallersMemoryIsMappedUnderTheGraphsAddress) {
   const Tracing tracing = MakeTracing(Policy::kRemap);
   const auto executable = Need(Executable::Create(tracing.program, bench_.memory(), {.slots = 2}));
   std::vector<std::shared_ptr<const hal::PhysicalMemory>> memories;
-  for (int i = 0; i < 6; ++i) memories.push_back(Physical());
+  std::vector<DeviceAddress> seen;
+  for (int i = 0; i < 6; ++i) {
+    memories.push_back(Physical());
+    seen.push_back(See(*memories.back()));
+  }
   for (int step = 0; step < 8; ++step) {
-    const auto at = [&](int i) { return memories[(step / 2 + 2 * i) % 6]; };
+    const auto which = [&](int i) { return static_cast<std::size_t>((step / 2 + 2 * i) % 6); };
+    const auto at = [&](int i) { return memories[which(i)]; };
     const auto number = static_cast<float>(step);
-    bench_.Write(See(*at(0)).mapping.address(), Same(number));
-    bench_.Write(See(*at(1)).mapping.address(), Same(3));
+    bench_.Write(seen[which(0)], Same(number));
+    bench_.Write(seen[which(1)], Same(3));
     if (step == 2) bench_.device().ResetCounts();
     ReplayReport report;
     ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(),
@@ -217,7 +221,7 @@ TEST_F(RemapTest, TheCallersMemoryIsMappedUnderTheGraphsAddress) {
                               {tracing.y, {.memory = at(1)}},
                               {tracing.sum, {.memory = at(2)}}},
                              &report)));
-    EXPECT_EQ(bench_.Read(See(*at(2)).mapping.address()), Same(2 * number + 3));
+    EXPECT_EQ(bench_.Read(seen[which(2)]), Same(2 * number + 3));
     if (step >= 2) {
       EXPECT_EQ(report.remapped, 3u) << step;
     }

@@ -85,9 +85,10 @@ class Slot {
   }
   // Of the slot's own memory; zero if it has none.
   DeviceAddress home(std::uint32_t binding) const { return homes_[binding]; }
-  // Where the step's output is if that is in the slot.
+  // Whether the step leaves the binding's bytes in the slot, and nowhere else.
   bool in_slot(std::uint32_t binding) const {
-    return homes_[binding] && addresses_[binding] == homes_[binding];
+    const BindingLayout& layout = context_.layout.bindings[binding];
+    return layout.policy == Policy::kInPlace || (layout.optional && !bound_[binding]);
   }
 
   // --- A step, in this order ---------------------------------------------------------------

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace keel::sim {
@@ -26,6 +28,36 @@ const char* KindName(std::size_t kind) {
                                     "a value wait",  "a child graph"};
   static_assert(std::size(kNames) == std::variant_size_v<StoredCommand>);
   return kNames[kind];
+}
+
+// What keeps the parameters of one list of nodes from being another's, and the node of `want` that
+// is to blame, if one is.
+using Child = std::shared_ptr<const Program>;
+struct Difference {
+  std::string reason;
+  std::optional<std::size_t> node;
+};
+std::optional<Difference> Compare(const std::vector<Program::Node>& have,
+                                  const std::vector<Program::Node>& want) {
+  if (have.size() != want.size()) {
+    return Difference{
+        fmt::format("topology changed: {} nodes instead of {}", want.size(), have.size()), {}};
+  }
+  for (std::size_t i = 0; i < have.size(); ++i) {
+    if (have[i].command.index() != want[i].command.index()) {
+      return Difference{fmt::format("node {} is {}, not {}", i, KindName(want[i].command.index()),
+                                    KindName(have[i].command.index())),
+                        i};
+    }
+    if (have[i].dependencies != want[i].dependencies) {
+      return Difference{fmt::format("topology changed: node {} has other dependencies", i), i};
+    }
+    const auto* child = std::get_if<Child>(&have[i].command);
+    if (child == nullptr) continue;
+    const auto inner = Compare((*child)->nodes, std::get<Child>(want[i].command)->nodes);
+    if (inner) return Difference{fmt::format("in child graph {}: {}", i, inner->reason), i};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -107,24 +139,10 @@ SimExec::Launch SimExec::NewLaunch() {
 hal::UpdateReport SimExec::Update(const SimGraph& graph) {
   SimGraph::Snapshot content = graph.Copy();
   MutexLock lock(mutex_);
-  const std::vector<Program::Node>& have = program_->nodes;
-  const std::vector<Program::Node>& want = content.program.nodes;
-  if (have.size() != want.size()) {
-    return {false,
-            fmt::format("topology changed: {} nodes instead of {}", want.size(), have.size()),
-            std::nullopt};
-  }
-  for (std::size_t i = 0; i < have.size(); ++i) {
-    if (have[i].command.index() != want[i].command.index()) {
-      return {false,
-              fmt::format("node {} is {}, not {}", i, KindName(want[i].command.index()),
-                          KindName(have[i].command.index())),
-              content.handles[i]};
-    }
-    if (have[i].dependencies != want[i].dependencies) {
-      return {false, fmt::format("topology changed: node {} has other dependencies", i),
-              content.handles[i]};
-    }
+  if (const auto difference = Compare(program_->nodes, content.program.nodes)) {
+    hal::UpdateReport report{.updated = false, .reason = difference->reason, .node = {}};
+    if (difference->node) report.node = content.handles[*difference->node];
+    return report;
   }
   program_ = std::make_shared<Program>(std::move(content.program));
   return {true, {}, std::nullopt};
@@ -149,6 +167,13 @@ Status SimExec::SetParams(hal::NodeHandle node, StoredCommand command) {
     return InvalidArgument(fmt::format("node {} launches '{}'; the new parameters are for '{}'",
                                        node.value, std::get<StoredKernel>(have).kernel->name,
                                        kernel->kernel->name));
+  }
+  if (const auto* child = std::get_if<Child>(&command)) {
+    const auto difference = Compare(std::get<Child>(have)->nodes, (*child)->nodes);
+    if (difference) {
+      return InvalidArgument(
+          fmt::format("node {}, a child graph: {}", node.value, difference->reason));
+    }
   }
   // Ours alone: no launch is queued with it, so it may change in place. A launch takes its
   // reference under this lock; giving it up is release-ordered, and use_count is not, hence the

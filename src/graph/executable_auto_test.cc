@@ -1,0 +1,185 @@
+// `auto`: what moves often is copied, what settled is patched, nothing is recorded for it, and
+// every change is told.
+#include "graph/graph_test.h"
+
+namespace keel::graph {
+namespace {
+
+class AutoTest : public GraphTest {
+ protected:
+  // Patching a command costs 1 us; copying kSize one way costs `copied_us`.
+  static PrimitiveCosts Costs(double copied_us) {
+    return {.patch_us = 1,
+            .copy_bytes_per_us = static_cast<double>(kSize.count()) / copied_us,
+            .remap_us = 100};
+  }
+  std::unique_ptr<Executable> Make(const Adding& adding, double copied_us, int slots = 1) {
+    return Need(Executable::Create(adding.program, bench_.memory(),
+                                   {.slots = slots, .costs = Costs(copied_us)}));
+  }
+  // A step whose input `a` is at one of two places, as `moved` says; what it computed is checked.
+  ReplayReport Step(Executable& executable, const Adding& adding, bool moved) {
+    const auto number = static_cast<float>(++step_);
+    if (moved) std::swap(a_, other_a_);
+    bench_.Write(a_, Same(number));
+    bench_.Write(total_, Same(100));
+    ReplayReport report;
+    EXPECT_TRUE(IsOk(RunStep(
+        executable, bench_.stream(),
+        {{adding.a, a_}, {adding.b, b_}, {adding.sum, sum_}, {adding.total, total_}}, &report)));
+    EXPECT_EQ(bench_.Read(sum_, 4), Same(number + 10, 4));
+    EXPECT_EQ(bench_.Read(total_, 4), Same(100 + 2 * (number + 10), 4));
+    EXPECT_EQ(bench_.Read(a_, 4), Same(number, 4));
+    return report;
+  }
+
+  Buffer a_ = bench_.Filled(0);
+  Buffer other_a_ = bench_.Filled(0);
+  Buffer b_ = bench_.Filled(10);
+  Buffer sum_ = bench_.Filled(0);
+  Buffer total_ = bench_.Filled(0);
+  int step_ = 0;
+};
+
+TEST_F(AutoTest, CopiesWhatChurnsPatchesWhatSettledAndRecordsNothing) {
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  const auto executable = Make(adding, 0.25);
+  EXPECT_EQ(executable->policy(adding.a), Policy::kPatch);
+  Step(*executable, adding, false);
+  bench_.device().ResetCounts();
+
+  int churned = 0;
+  while (executable->policy(adding.a) == Policy::kPatch && churned < 100) {
+    const ReplayReport report = Step(*executable, adding, true);
+    ++churned;
+    EXPECT_EQ(Has(report, ActionKind::kChose, Reason::kChurns),
+              executable->policy(adding.a) == Policy::kCopy);
+  }
+  EXPECT_LE(churned, 16);
+  EXPECT_EQ(executable->policy(adding.b), Policy::kPatch) << "it never moved";
+  EXPECT_EQ(executable->stats().policy_changes, 1u);
+
+  // The first step afterwards aims the commands at the slot; then a move costs a row.
+  ReplayReport report = Step(*executable, adding, true);
+  EXPECT_EQ(report.copied_in, kSize);
+  report = Step(*executable, adding, true);
+  EXPECT_EQ(report.patched, 0u);
+  EXPECT_EQ(report.rebound, 1u);
+  EXPECT_EQ(report.copied_in, kSize);
+  EXPECT_EQ(report.copied_out, 0_B) << "an input is not written back";
+
+  int rested = 0;
+  bool told = false;
+  while (executable->policy(adding.a) == Policy::kCopy && rested < 3000) {
+    told = Has(Step(*executable, adding, false), ActionKind::kChose, Reason::kSettled);
+    ++rested;
+  }
+  EXPECT_LT(rested, 3000);
+  EXPECT_TRUE(told);
+  EXPECT_EQ(executable->stats().policy_changes, 2u);
+  report = Step(*executable, adding, false);
+  EXPECT_EQ(report.copied_in, 0_B);
+  EXPECT_EQ(report.patched, 1u) << "back to the caller's address";
+  EXPECT_EQ(Step(*executable, adding, false).actions().size(), 0u);
+  EXPECT_EQ(bench_.RecordingCalls(), 0u);
+}
+
+TEST_F(AutoTest, PatchesOnWhereCopyingIsDearer) {
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  const auto executable = Make(adding, 50);
+  for (int i = 0; i < 100; ++i) {
+    const ReplayReport report = Step(*executable, adding, true);
+    EXPECT_EQ(report.chosen, 0u);
+    EXPECT_EQ(report.copied_in, 0_B);
+  }
+  EXPECT_EQ(executable->policy(adding.a), Policy::kPatch);
+}
+
+TEST_F(AutoTest, AChangeReachesEverySlot) {
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  const auto executable = Make(adding, 0.25, 3);
+  for (int i = 0; i < 60; ++i) Step(*executable, adding, true);
+  EXPECT_EQ(executable->policy(adding.a), Policy::kCopy);
+  for (int i = 0; i < 3; ++i) {
+    const ReplayReport report = Step(*executable, adding, true);
+    EXPECT_EQ(report.patched, 0u);
+    EXPECT_EQ(report.copied_in, kSize);
+  }
+  EXPECT_EQ(executable->stats().policy_changes, 1u);
+}
+
+// Never silently, however much else there is to tell in the step.
+TEST_F(AutoTest, AChoiceIsToldAmongManyMoves) {
+  constexpr int kMany = 20;
+  ProgramBuilder builder("many");
+  std::vector<BindingId> in;
+  const BindingId out = builder.Bind(
+      {.name = "out", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kInPlace});
+  for (int i = 0; i < kMany; ++i) {
+    in.push_back(builder.Bind({.name = "in" + std::to_string(i),
+                               .size = kSize,
+                               .policy = i == 0 ? Policy::kAuto : Policy::kCopy}));
+    builder.Copy({out}, {in.back()});
+  }
+  const auto executable = Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(),
+                                                  {.slots = 1, .costs = Costs(0.25)}));
+  const Buffer places[] = {bench_.Filled(1), bench_.Filled(2)};
+  int told = 0;
+  for (int step = 0; step < 40; ++step) {
+    Bound bound;
+    for (const BindingId binding : in) bound.emplace_back(binding, places[step % 2]);
+    ReplayReport report;
+    ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(), bound, &report)));
+    told += Has(report, ActionKind::kChose, Reason::kChurns) ? 1 : 0;
+  }
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(executable->stats().policy_changes, 1u);
+  EXPECT_EQ(executable->policy(in[0]), Policy::kCopy);
+}
+
+TEST_F(AutoTest, OutputsThatAreNotBoundStayInTheSlotAndCanBeHeld) {
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  const auto executable = Make(adding, 0.25, 2);
+  for (int step = 0; step < 6; ++step) {
+    const auto number = static_cast<float>(step);
+    bench_.Write(a_, Same(number));
+    Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+    for (const auto& [binding, buffer] :
+         Bound{{adding.a, a_}, {adding.b, b_}, {adding.total, total_}}) {
+      ASSERT_TRUE(IsOk(lease.Bind(binding, buffer)));
+    }
+    const bool bound = step % 3 == 2;
+    if (bound) {
+      ASSERT_TRUE(IsOk(lease.Bind(adding.sum, sum_)));
+    }
+    ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+    EXPECT_EQ(lease.report().copied_out, 0_B);
+    Result<HeldOutput> held = lease.Hold(adding.sum);
+    EXPECT_EQ(held.status().code(), bound ? StatusCode::kFailedPrecondition : StatusCode::kOk);
+    ASSERT_TRUE(IsOk(lease.Wait(Soon())));
+    EXPECT_EQ(bench_.Read(bound ? sum_.address : held->address()), Same(number + 10));
+  }
+}
+
+// What was chosen outlives slots that are given up.
+TEST_F(AutoTest, ChoicesOutliveTheSlots) {
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  const auto executable = Make(adding, 0.25);
+  for (int i = 0; i < 30; ++i) Step(*executable, adding, true);
+  ASSERT_EQ(executable->policy(adding.a), Policy::kCopy);
+  ASSERT_TRUE(IsOk(executable->Close(Soon())));
+  const ReplayReport report = Step(*executable, adding, true);
+  EXPECT_EQ(report.copied_in, kSize);
+  EXPECT_TRUE(Has(report, ActionKind::kRecorded, Reason::kFirstStep));
+}
+
+TEST_F(AutoTest, MeasuresTheDeviceWhenNobodySaysWhatThingsCost) {
+  const PrimitiveCosts costs = Need(MeasurePrimitiveCosts(bench_.memory()));
+  EXPECT_GT(costs.patch_us, 0);
+  EXPECT_GT(costs.copy_bytes_per_us, 0);
+  EXPECT_GT(costs.remap_us, 0);
+  EXPECT_EQ(Need(CostsOf(bench_.memory())).patch_us, Need(CostsOf(bench_.memory())).patch_us);
+}
+
+}  // namespace
+}  // namespace keel::graph

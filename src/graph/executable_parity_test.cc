@@ -1,0 +1,171 @@
+// Steps of many threads on many slots and devices, with inputs that change and move, beside the
+// same steps without any graph: bit for bit.
+#include <cstdlib>
+#include <random>
+#include <thread>
+#include <tuple>
+
+#include "graph/graph_test.h"
+#include "keel/hal/memory.h"
+
+namespace keel::graph {
+namespace {
+
+// Of one combination, over all threads; or of each thread, in the long form.
+int StepsOf(int threads) {
+  const char* const soak = std::getenv("KEEL_SOAK");
+  if (soak != nullptr && *soak != '\0') return 10'000;
+  return std::max(96 / threads, 6);
+}
+
+using Combination = std::tuple<int, int, int>;  // slots, threads, devices
+
+class ParityTest : public ::testing::TestWithParam<Combination> {
+ protected:
+  static constexpr int kPlaces = 3;
+
+  struct Ids {
+    BindingId a, b, middle, sum, total;
+  };
+  // One device: the program with graphs, and without.
+  struct Rig {
+    explicit Rig(std::shared_ptr<hal::Device> inner) : bench(std::move(inner)) {}
+    Bench bench;
+    Ids ids;
+    std::unique_ptr<Executable> graph;
+    std::unique_ptr<Executable> eager;
+  };
+
+  static std::unique_ptr<Rig> MakeRig(std::shared_ptr<hal::Device> inner, int slots) {
+    auto rig = std::make_unique<Rig>(std::move(inner));
+    ProgramBuilder builder("parity");
+    Ids& ids = rig->ids;
+    ids.a = builder.Bind({.name = "a", .size = kSize});
+    ids.b = builder.Bind({.name = "b", .size = kSize, .policy = Policy::kCopy});
+    ids.middle = builder.Bind({.name = "middle", .size = kSize, .access = BindingAccess::kScratch});
+    ids.sum = builder.Bind(
+        {.name = "sum", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kInPlace});
+    ids.total = builder.Bind({.name = "total",
+                              .size = kSize,
+                              .access = BindingAccess::kInOut,
+                              .policy = Policy::kPatch});
+    const hal::KernelHandle add = rig->bench.Kernel(hal::kernels::kAdd);
+    builder.Kernel(add, kDims,
+                   {Argument::In(ids.a), Argument::In(ids.b), Argument::Out(ids.middle),
+                    Argument::Value(std::uint64_t{kFloats})});
+    builder.Traced("traced", ReadsAndWrites(ids.middle, ids.b, ids.sum),
+                   Adds(add, ids.middle, ids.b, ids.sum));
+    builder.Kernel(rig->bench.Kernel(hal::kernels::kAxpy), kDims,
+                   {Argument::In(ids.sum), Argument::InOut(ids.total), Argument::Value(0.37F),
+                    Argument::Value(std::uint64_t{kFloats})});
+    const auto program = Need(std::move(builder).Build());
+    // `auto` soon copies, and does both in a run.
+    const PrimitiveCosts costs{.patch_us = 1, .copy_bytes_per_us = 1e6, .remap_us = 100};
+    rig->graph =
+        Need(Executable::Create(program, rig->bench.memory(), {.slots = slots, .costs = costs}));
+    rig->eager = Need(Executable::Create(program, rig->bench.memory(),
+                                         {.slots = slots, .mode = Mode::kEager, .costs = costs}));
+    return rig;
+  }
+
+  // One thread's steps. `b` is where its device reads it: perhaps a peer's memory.
+  static void Run(Rig& rig, DeviceAddress b, std::uint32_t seed, int steps) {
+    hal::Device& device = *rig.bench.inner();
+    const hal::Stream stream = Need(hal::Stream::Create(rig.bench.inner()));
+    const auto put = [&](DeviceAddress at, const std::vector<float>& values) {
+      EXPECT_TRUE(
+          IsOk(device.EnqueueCopy(stream.get(), {.destination = hal::Location::On(device.id(), at),
+                                                 .source = hal::Location::Host(values.data()),
+                                                 .size = kSize})));
+    };
+    const auto get = [&](DeviceAddress at) {
+      std::vector<float> values(kFloats);
+      EXPECT_TRUE(
+          IsOk(device.EnqueueCopy(stream.get(), {.destination = hal::Location::Host(values.data()),
+                                                 .source = hal::Location::On(device.id(), at),
+                                                 .size = kSize})));
+      return values;
+    };
+    const auto plain = [&] { return Need(hal::PlainMemory::Create(rig.bench.inner(), kSize)); };
+    std::vector<hal::PlainMemory> places;
+    for (int i = 0; i < kPlaces; ++i) places.push_back(plain());
+    const hal::PlainMemory totals[] = {plain(), plain()};
+    for (const hal::PlainMemory& total : totals) put(total.address(), Same(0));
+
+    std::minstd_rand random(seed);
+    for (int step = 0; step < steps && !testing::Test::HasFailure(); ++step) {
+      std::vector<float> input(kFloats);
+      for (float& value : input) value = static_cast<float>(random()) * 1e-5F;
+      const DeviceAddress a = places[random() % kPlaces].address();
+      put(a, input);
+      for (float& value : input) value = 1 / (value + 1);
+      put(b, input);
+      std::vector<float> sums[2];
+      for (int which = 0; which < 2; ++which) {
+        Executable& executable = which == 0 ? *rig.graph : *rig.eager;
+        Lease lease = Need(executable.Acquire(stream.get(), Soon()));
+        EXPECT_TRUE(IsOk(lease.Bind(rig.ids.a, {a, kSize})));
+        EXPECT_TRUE(IsOk(lease.Bind(rig.ids.b, {b, kSize})));
+        EXPECT_TRUE(IsOk(lease.Bind(rig.ids.total, {totals[which].address(), kSize})));
+        ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+        const HeldOutput held = Need(lease.Hold(rig.ids.sum));
+        lease = Lease();  // others may run while this is read
+        sums[which] = get(held.address());
+      }
+      ASSERT_EQ(sums[0], sums[1]) << "step " << step;
+    }
+    EXPECT_EQ(get(totals[0].address()), get(totals[1].address()));
+    EXPECT_TRUE(IsOk(stream.Synchronize(Soon())));
+  }
+};
+
+TEST_P(ParityTest, StepsGiveBitForBitWhatTheyGiveWithoutGraphs) {
+  const auto [slots, threads, devices] = GetParam();
+  const auto driver =
+      Need(sim::CreateSimDriver({.devices = devices,
+                                 .memory = 256_MiB,
+                                 .arena = 8_GiB,
+                                 .seed = static_cast<std::uint64_t>(slots + threads),
+                                 .delay_us = 20}));
+  std::vector<std::unique_ptr<Rig>> rigs;
+  std::vector<hal::Device*> all;
+  for (int i = 0; i < devices; ++i) {
+    rigs.push_back(MakeRig(Need(driver->Open(i)), slots));
+    all.push_back(rigs.back()->bench.inner().get());
+  }
+  // Each thread's second input is in the memory of the next device.
+  std::vector<hal::MappedMemory> inputs;
+  for (int i = 0; i < threads; ++i) {
+    Rig& owner = *rigs[static_cast<std::size_t>((i + 1) % devices)];
+    const auto grants = Need(hal::GrantsForPeers(*owner.bench.inner(), all));
+    inputs.push_back(Need(hal::MappedMemory::Create(owner.bench.inner(), kSize, grants)));
+  }
+  std::vector<std::thread> running;
+  for (int i = 0; i < threads; ++i) {
+    running.emplace_back([&, i, steps = StepsOf(threads)] {
+      Run(*rigs[static_cast<std::size_t>(i % devices)],
+          inputs[static_cast<std::size_t>(i)].address(), static_cast<std::uint32_t>(i + 1), steps);
+    });
+  }
+  for (std::thread& thread : running) thread.join();
+  for (const std::unique_ptr<Rig>& rig : rigs) {
+    const ExecutableStats stats = rig->graph->stats();
+    EXPECT_EQ(stats.steps, rig->eager->stats().steps);
+    EXPECT_EQ(stats.failed_steps, 0u);
+    EXPECT_LE(stats.graphs_recorded, static_cast<std::uint64_t>(slots)) << "once for each slot";
+    EXPECT_TRUE(IsOk(rig->graph->Close(Soon())));
+    EXPECT_TRUE(IsOk(rig->eager->Close(Soon())));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ParityTest,
+                         ::testing::Combine(::testing::Values(1, 2, 3, 8),
+                                            ::testing::Values(1, 4, 16), ::testing::Values(1, 8)),
+                         [](const auto& combination) {
+                           const auto [slots, threads, devices] = combination.param;
+                           return std::to_string(slots) + "slots" + std::to_string(threads) +
+                                  "threads" + std::to_string(devices) + "devices";
+                         });
+
+}  // namespace
+}  // namespace keel::graph

@@ -1,0 +1,423 @@
+// Slots and leases: what each step gets, what is given back, what is counted.
+#include <gmock/gmock.h>
+
+#include <set>
+#include <thread>
+
+#include "graph/graph_test.h"
+
+namespace keel::graph {
+namespace {
+
+class SlotsTest : public GraphTest {
+ protected:
+  Bytes Tagged(const std::string& name) {
+    const auto stats = bench_.memory()->allocator().Stats();
+    const auto found = stats.tag_bytes.find("graph:" + name);
+    return Bytes(found != stats.tag_bytes.end() ? static_cast<std::uint64_t>(found->second) : 0);
+  }
+};
+
+// G8
+TEST_F(SlotsTest, EachSlotHandsOutItsOwnMemory) {
+  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace);
+  for (const int slots : {1, 2, 3, 8}) {
+    const auto executable =
+        Need(Executable::Create(adding.program, bench_.memory(), {.slots = slots}));
+    std::vector<Lease> leases;
+    std::set<std::uint64_t> addresses;
+    for (int i = 0; i < slots; ++i) {
+      Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+      const auto number = static_cast<float>(i);
+      bench_.Write(Need(lease.address(adding.a)), Same(number));
+      bench_.Write(Need(lease.address(adding.b)), Same(10));
+      bench_.Write(Need(lease.address(adding.total)), Same(100));
+      ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+      addresses.insert(Need(lease.address(adding.sum)).value());
+      leases.push_back(std::move(lease));
+    }
+    EXPECT_EQ(addresses.size(), static_cast<std::size_t>(slots));
+    for (int i = 0; i < slots; ++i) {
+      ASSERT_TRUE(IsOk(leases[i].Wait(Soon())));
+      HeldOutput sum = Need(leases[i].Hold(adding.sum));
+      HeldOutput total = Need(leases[i].Hold(adding.total));
+      EXPECT_EQ(sum.address(), Need(leases[i].address(adding.sum)));
+      EXPECT_EQ(sum.size(), kSize);
+      const auto number = static_cast<float>(i);
+      EXPECT_EQ(bench_.Read(sum.address()), Same(number + 10));
+      EXPECT_EQ(bench_.Read(total.address()), Same(100 + 2 * (number + 10)));
+    }
+  }
+}
+
+// G7: what a step copies out is there when its end is seen.
+TEST_F(SlotsTest, WhatIsCopiedOutIsThereWhenTheStepIsDone) {
+  const Adding adding = MakeAdding(Policy::kCopy, Policy::kCopy);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 2}));
+  // Read by the host without any stream: nothing but the mark orders it.
+  const auto pinned = [&] {
+    void* const host = Need(bench_.memory()->host().Allocate(kSize));
+    return std::pair(static_cast<float*>(host), Need(bench_.inner()->GetHostAddress(host)));
+  };
+  const auto [sum, sum_address] = pinned();
+  const Buffer a = bench_.Allocate();
+  for (const auto& [binding, buffer] : Bound{{adding.a, a},
+                                             {adding.b, bench_.Filled(10)},
+                                             {adding.sum, {sum_address, kSize}},
+                                             {adding.total, bench_.Filled(0)}}) {
+    ASSERT_TRUE(IsOk(executable->Bind(binding, buffer)));
+  }
+  for (int step = 0; step < 50; ++step) {
+    const auto number = static_cast<float>(step);
+    bench_.Write(a, Same(number));
+    Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+    ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+    while (!lease.done()) std::this_thread::yield();
+    ASSERT_EQ(std::vector<float>(sum, sum + kFloats), Same(number + 10));
+  }
+  ASSERT_TRUE(IsOk(executable->Close(Soon())));
+  EXPECT_TRUE(IsOk(bench_.memory()->host().Free(sum)));
+}
+
+// G9
+TEST_F(SlotsTest, AStepThatFailsGivesItsSlotBack) {
+  const Adding adding = MakeAdding(Policy::kPatch, Policy::kPatch);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1}));
+  const auto step = [&](float number) {
+    return RunStep(*executable, bench_.stream(),
+                   {{adding.a, bench_.Filled(number)},
+                    {adding.b, bench_.Filled(1)},
+                    {adding.sum, bench_.Filled(0)},
+                    {adding.total, bench_.Filled(0)}});
+  };
+  ASSERT_TRUE(IsOk(step(0)));
+  for (const Primitive failing : {Primitive::kSetNodeParams, Primitive::kLaunchGraph}) {
+    for (int i = 0; i < 5; ++i) {
+      bench_.device().FailNth(failing, 1, Internal("injected"));
+      EXPECT_EQ(step(1).code(), StatusCode::kInternal);
+    }
+    EXPECT_TRUE(IsOk(step(2)));
+  }
+  EXPECT_EQ(executable->stats().failed_steps, 10u);
+  EXPECT_EQ(executable->stats().steps, 3u);
+}
+
+// G9: an eager command that fails has queued something, whose end no mark tells.
+TEST_F(SlotsTest, AStepThatFailsHalfWayIsWaitedForBeforeItsMemoryIsUsedAgain) {
+  ProgramBuilder builder("half");
+  const BindingId x = builder.Bind({.name = "x", .size = kSize, .policy = Policy::kCopy});
+  const BindingId y = builder.Bind(
+      {.name = "y", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kCopy});
+  bool fails = false;
+  builder.Copy({y}, {x});
+  builder.Eager("unsteady", {{x, hal::Access::kRead}},
+                [&](const TraceContext&) { return fails ? Internal("no") : OkStatus(); });
+  const auto executable =
+      Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.slots = 1}));
+  const Bound bound = {{x, bench_.Filled(1)}, {y, bench_.Filled(0)}};
+  ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(), bound)));
+  fails = true;
+  ASSERT_TRUE(IsOk(bench_.controls().HoldStream(bench_.stream())));
+  EXPECT_EQ(RunStep(*executable, bench_.stream(), bound).code(), StatusCode::kInternal);
+  fails = false;
+  // Another table while the first half may still read the old one.
+  const Bound moved = {{x, bench_.Allocate()}, {y, bench_.Allocate()}};
+  {
+    Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+    for (const auto& [binding, buffer] : moved) ASSERT_TRUE(IsOk(lease.Bind(binding, buffer)));
+    EXPECT_EQ(lease.Launch(Deadline::After(std::chrono::milliseconds(20))).code(),
+              StatusCode::kDeadlineExceeded);
+    EXPECT_TRUE(Has(lease.report(), ActionKind::kWaited, Reason::kLastStepFailed));
+  }
+  EXPECT_EQ(executable->Synchronize(Deadline::After(std::chrono::milliseconds(5))).code(),
+            StatusCode::kDeadlineExceeded);
+  ASSERT_TRUE(IsOk(bench_.controls().ReleaseStream(bench_.stream())));
+  bench_.Write(moved[0].second, Same(7));
+  ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(), moved)));
+  EXPECT_EQ(bench_.Read(moved[1].second), Same(7));
+}
+
+// G11
+TEST_F(SlotsTest, OnlyWhatTheAccessNeedsIsCopied) {
+  const Adding adding = MakeAdding(Policy::kCopy, Policy::kCopy);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory()));
+  ReplayReport report;
+  ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(),
+                           {{adding.a, bench_.Filled(1)},
+                            {adding.b, bench_.Filled(1)},
+                            {adding.sum, bench_.Filled(1)},
+                            {adding.total, bench_.Filled(1)}},
+                           &report)));
+  EXPECT_EQ(report.copied_in, 3 * kSize) << "a, b, total";
+  EXPECT_EQ(report.copied_out, 2 * kSize) << "sum, total";
+  EXPECT_EQ(executable->stats().copied_in, 3 * kSize);
+}
+
+// G11
+TEST_F(SlotsTest, AHeldOutputIsNotOverwritten) {
+  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 2}));
+  ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
+  const auto step = [&](float number) {
+    Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+    bench_.Write(Need(lease.address(adding.a)), Same(number));
+    bench_.Write(Need(lease.address(adding.b)), Same(0));
+    EXPECT_TRUE(IsOk(lease.Launch(Soon())));
+    return Need(lease.Hold(adding.sum));
+  };
+  HeldOutput kept = step(1);
+  for (int i = 2; i < 10; ++i) {
+    HeldOutput next = step(static_cast<float>(i));
+    EXPECT_NE(next.address(), kept.address());
+    EXPECT_EQ(bench_.Read(next.address()), Same(static_cast<float>(i)));
+    EXPECT_EQ(bench_.Read(kept.address()), Same(1));
+  }
+  HeldOutput moved = std::move(kept);
+  EXPECT_FALSE(kept);
+  EXPECT_EQ(bench_.Read(moved.address()), Same(1));
+  EXPECT_TRUE(IsOk(moved.Close()));
+  EXPECT_TRUE(IsOk(moved.Close())) << "of nothing";
+  EXPECT_EQ(moved.RecordUse(bench_.stream()).code(), StatusCode::kFailedPrecondition);
+}
+
+// G11: what reads a held output is in time, on the step's own stream and on another.
+TEST_F(SlotsTest, TheNextStepComesAfterWhoReadsTheOutput) {
+  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1}));
+  ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
+  const hal::Stream other = Need(hal::Stream::Create(bench_.inner()));
+  const hal::Stream reader = Need(hal::Stream::Create(bench_.inner()));
+  const auto fill = [&](hal::StreamHandle stream, DeviceAddress at, std::uint32_t bits) {
+    return bench_.inner()->EnqueueFill(
+        stream, {.destination = at, .value = bits, .width = 4, .count = kFloats});
+  };
+  constexpr std::uint32_t kOne = 0x3f800000;
+  constexpr std::uint32_t kTwo = 0x40000000;
+  for (const bool own_stream : {true, false}) {
+    const hal::StreamHandle reads = own_stream ? bench_.stream() : reader.get();
+    const Buffer copy = bench_.Filled(-1);
+    HeldOutput held;
+    {
+      Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+      ASSERT_TRUE(IsOk(fill(bench_.stream(), Need(lease.address(adding.a)), kOne)));
+      ASSERT_TRUE(IsOk(fill(bench_.stream(), Need(lease.address(adding.b)), 0)));
+      ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+      held = Need(lease.Hold(adding.sum));
+      ASSERT_TRUE(IsOk(lease.Wait(Soon())));
+    }
+    ASSERT_TRUE(IsOk(bench_.controls().HoldStream(reads)));
+    ASSERT_TRUE(IsOk(bench_.inner()->EnqueueCopy(
+        reads, {.destination = hal::Location::On(bench_.device().id(), copy.address),
+                .source = hal::Location::On(bench_.device().id(), held.address()),
+                .size = kSize})));
+    if (!own_stream) {
+      ASSERT_TRUE(IsOk(held.RecordUse(reads)));
+    }
+    ASSERT_TRUE(IsOk(held.Close()));
+    // The slot is idle, and its next step on a stream that nothing holds back.
+    Lease lease = Need(executable->Acquire(other.get(), Soon()));
+    ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+    EXPECT_EQ(lease.Wait(Deadline::After(std::chrono::milliseconds(20))).code(),
+              StatusCode::kDeadlineExceeded);
+    ASSERT_TRUE(IsOk(fill(other.get(), Need(lease.address(adding.sum)), kTwo)));
+    ASSERT_TRUE(IsOk(bench_.controls().ReleaseStream(reads)));
+    ASSERT_TRUE(IsOk(lease.Wait(Soon())));
+    ASSERT_TRUE(IsOk(bench_.inner()->SynchronizeStream(reads, Soon())));
+    ASSERT_TRUE(IsOk(bench_.inner()->SynchronizeStream(other.get(), Soon())));
+    EXPECT_EQ(bench_.Read(copy), Same(1));
+  }
+}
+
+// G12
+TEST_F(SlotsTest, MemoryThatWasReallocatedAtItsAddressBreaksThePromiseNotToMove) {
+  const Adding adding = MakeAdding(Policy::kCopy, Policy::kCopy, BindingAccess::kResident);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1}));
+  Buffer total = bench_.Filled(0);
+  total.generation = 4;
+  const Bound rest = {
+      {adding.a, bench_.Filled(1)}, {adding.b, bench_.Filled(1)}, {adding.sum, bench_.Filled(1)}};
+  ASSERT_TRUE(IsOk(executable->Bind(adding.total, total)));
+  ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(), rest)));
+  total.generation = 5;
+  ASSERT_TRUE(IsOk(executable->Bind(adding.total, total)));
+  const Status status = RunStep(*executable, bench_.stream(), rest);
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.ToString(), ::testing::HasSubstr("'total' was promised not to move"));
+  EXPECT_THAT(status.ToString(), ::testing::HasSubstr("(generation 4)"));
+  total.generation = 4;
+  ASSERT_TRUE(IsOk(executable->Bind(adding.total, total)));
+  EXPECT_TRUE(IsOk(RunStep(*executable, bench_.stream(), rest)));
+}
+
+// G16: what a step does for its bindings goes with those that moved, not with all of them.
+TEST_F(SlotsTest, AStepLooksOnlyAtWhatMoved) {
+  constexpr int kMany = 64;
+  for (const Policy policy : {Policy::kCopy, Policy::kPatch}) {
+    ProgramBuilder builder("many");
+    std::vector<BindingId> in;
+    const BindingId out = builder.Bind(
+        {.name = "out", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kInPlace});
+    for (int i = 0; i < kMany; ++i) {
+      in.push_back(
+          builder.Bind({.name = "in" + std::to_string(i), .size = 16_B, .policy = policy}));
+      builder.Copy({.binding = out, .offset = Bytes(16 * i), .extent = 16_B}, {in.back()});
+    }
+    const auto executable =
+        Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.slots = 1}));
+    std::vector<Buffer> places;
+    for (int i = 0; i < kMany; ++i) {
+      places.push_back(bench_.Filled(static_cast<float>(i), 4));
+      ASSERT_TRUE(IsOk(executable->Bind(in[i], places.back())));
+    }
+    ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
+    std::vector<float> expected(kFloats);
+    for (std::size_t i = 0; i < kFloats; ++i) expected[i] = static_cast<float>(i / 4);
+    for (const int moving : {0, 1, 3, kMany}) {
+      for (int i = 0; i < moving; ++i) {
+        const float value = static_cast<float>(1000 * moving + i);
+        ASSERT_TRUE(IsOk(executable->Bind(in[i], bench_.Filled(value, 4))));
+        std::fill_n(expected.begin() + 4 * i, 4, value);
+      }
+      bench_.device().ResetCounts();
+      Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+      ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+      const auto moved = static_cast<std::uint32_t>(moving);
+      EXPECT_EQ(lease.report().rebound, policy == Policy::kCopy ? moved : 0);
+      EXPECT_EQ(lease.report().patched, policy == Policy::kPatch ? moved : 0);
+      EXPECT_EQ(bench_.device().calls(), 1 + (policy == Policy::kPatch ? moved : 0));
+      ASSERT_TRUE(IsOk(lease.Wait(Soon())));
+      EXPECT_EQ(bench_.Read(Need(lease.address(out))), expected);
+    }
+  }
+}
+
+// G16: however often it is bound, also past what the list of changes keeps.
+TEST_F(SlotsTest, BindingAgainAndAgainKeepsTheLastOne) {
+  const Adding adding = MakeAdding(Policy::kCopy, Policy::kCopy);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 3}));
+  const Buffer sum = bench_.Filled(0);
+  const Buffer places[] = {bench_.Filled(1), bench_.Filled(2), bench_.Filled(3)};
+  for (const auto& [binding, buffer] : Bound{{adding.a, places[0]},
+                                             {adding.b, bench_.Filled(0)},
+                                             {adding.sum, sum},
+                                             {adding.total, bench_.Filled(0)}}) {
+    ASSERT_TRUE(IsOk(executable->Bind(binding, buffer)));
+  }
+  for (int step = 0; step < 40; ++step) {
+    for (int i = 0; i < 1 + step % 7 * 30; ++i) {
+      ASSERT_TRUE(IsOk(executable->Bind(adding.a, places[(step + i) % 3])));
+    }
+    const int last = (step + step % 7 * 30) % 3;
+    ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
+    EXPECT_EQ(bench_.Read(sum), Same(static_cast<float>(last + 1))) << step;
+  }
+}
+
+TEST_F(SlotsTest, WhatALeaseBindsIsForItsStepAlone) {
+  const Adding adding = MakeAdding(Policy::kPatch, Policy::kPatch);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1}));
+  const Buffer sum = bench_.Filled(0);
+  for (const auto& [binding, buffer] : Bound{{adding.a, bench_.Filled(1)},
+                                             {adding.b, bench_.Filled(0)},
+                                             {adding.sum, sum},
+                                             {adding.total, bench_.Filled(0)}}) {
+    ASSERT_TRUE(IsOk(executable->Bind(binding, buffer)));
+  }
+  const Buffer own = bench_.Filled(5);
+  for (int step = 0; step < 6; ++step) {
+    const bool special = step % 2 == 1;
+    ASSERT_TRUE(
+        IsOk(RunStep(*executable, bench_.stream(), special ? Bound{{adding.a, own}} : Bound{})));
+    EXPECT_EQ(bench_.Read(sum), Same(special ? 5 : 1));
+  }
+}
+
+// G1
+TEST_F(SlotsTest, TheSlotsMemoryIsSeenByItsTagAndIsGoneAfterClose) {
+  const Adding adding = MakeAdding(Policy::kCopy, Policy::kInPlace);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 3}));
+  EXPECT_EQ(Tagged("adding"), 0_B) << "taken with the first step";
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(),
+                             {{adding.a, bench_.Filled(1)}, {adding.b, bench_.Filled(1)}})));
+    EXPECT_GE(Tagged("adding"), 3 * 4 * kSize);
+    EXPECT_GE(Tagged("adding"), executable->stats().slot_bytes);
+    ASSERT_TRUE(IsOk(executable->Close(Soon())));
+    EXPECT_EQ(Tagged("adding"), 0_B);
+    EXPECT_EQ(executable->stats().slot_bytes, 0_B);
+    EXPECT_EQ(executable->stats().evictions, 0u) << "closing is none";
+  }
+}
+
+TEST_F(SlotsTest, NothingOfTheDeviceIsLeftAfterClose) {
+  const Adding adding = MakeAdding(Policy::kCopy, Policy::kPatch);
+  const auto live = [&] {
+    std::size_t count = 0;
+    for (const hal::LiveObject& object : bench_.device().Live()) {
+      switch (object.created_by) {
+        case Primitive::kCreateGraph:
+        case Primitive::kInstantiate:
+        case Primitive::kEndCapture:
+        case Primitive::kCreateStream:
+        case Primitive::kLoadModule:
+          ++count;
+          break;
+        default:
+          break;
+      }
+    }
+    return count;
+  };
+  const Bound bound = {{adding.a, bench_.Filled(1)},
+                       {adding.b, bench_.Filled(1)},
+                       {adding.sum, bench_.Filled(1)},
+                       {adding.total, bench_.Filled(1)}};
+  const std::size_t before = live();
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 4}));
+  ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(), bound)));
+  EXPECT_GT(live(), before);
+  ASSERT_TRUE(IsOk(executable->Close(Soon())));
+  EXPECT_TRUE(bench_.device().retries().empty());
+  EXPECT_EQ(live(), before);
+}
+
+// G3: creation races creation, once.
+TEST_F(SlotsTest, ManyThreadsMakeTheSlotsOnce) {
+  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
+  for (int round = 0; round < 5; ++round) {
+    const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 4}));
+    ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
+    bench_.device().ResetCounts();
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&] {
+        const hal::Stream stream = Need(hal::Stream::Create(bench_.inner()));
+        EXPECT_TRUE(IsOk(RunStep(*executable, stream.get())));
+        EXPECT_TRUE(IsOk(stream.Synchronize(Soon())));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(bench_.device().calls(Primitive::kCreateStream), 1u) << "one set of slots";
+    EXPECT_EQ(bench_.device().calls(Primitive::kInstantiate), 4u) << "one for each slot";
+    EXPECT_EQ(executable->stats().steps, 8u);
+    ASSERT_TRUE(IsOk(executable->Close(Soon())));
+  }
+}
+
+// G2: what a first step could not make, the next one makes.
+TEST_F(SlotsTest, ARecordingThatFailedIsMadeByTheNextStep) {
+  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 2}));
+  ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
+  for (int i = 1; i <= 3; ++i) {
+    bench_.device().FailNth(Primitive::kAddNode, static_cast<std::uint64_t>(i),
+                            Internal("injected"));
+    EXPECT_EQ(RunStep(*executable, bench_.stream()).code(), StatusCode::kInternal);
+  }
+  ReplayReport report;
+  EXPECT_TRUE(IsOk(RunStep(*executable, bench_.stream(), {}, &report)));
+  EXPECT_TRUE(Has(report, ActionKind::kRecorded, Reason::kFirstStep));
+}
+
+}  // namespace
+}  // namespace keel::graph

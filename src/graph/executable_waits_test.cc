@@ -1,0 +1,281 @@
+// Waits are bounded, burn no core and end when the device is lost; what goes while steps run keeps
+// its memory until they are done.
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include <thread>
+
+#include "graph/graph_test.h"
+
+namespace keel::graph {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+class WaitsTest : public GraphTest {
+ protected:
+  static Deadline Shortly() { return Deadline::After(milliseconds(50)); }
+  static std::int64_t UsedUs() {
+    rusage usage{};
+    EXPECT_EQ(getrusage(RUSAGE_THREAD, &usage), 0);
+    const auto us = [](const timeval& time) { return time.tv_sec * 1'000'000 + time.tv_usec; };
+    return us(usage.ru_utime) + us(usage.ru_stime);
+  }
+  void Hold(hal::StreamHandle stream) { ASSERT_TRUE(IsOk(bench_.controls().HoldStream(stream))); }
+  void Release(hal::StreamHandle stream) {
+    ASSERT_TRUE(IsOk(bench_.controls().ReleaseStream(stream)));
+  }
+  std::unique_ptr<Executable> Make(const Adding& adding, ExecutableOptions options) {
+    auto executable = Need(Executable::Create(adding.program, bench_.memory(), std::move(options)));
+    for (const auto& [binding, buffer] : Bound{{adding.a, bench_.Filled(1)},
+                                               {adding.b, bench_.Filled(2)},
+                                               {adding.sum, sum_},
+                                               {adding.total, bench_.Filled(0)}}) {
+      EXPECT_TRUE(IsOk(executable->Bind(binding, buffer)));
+    }
+    return executable;
+  }
+  void LaunchOne(Executable& executable, hal::StreamHandle stream) {
+    Lease lease = Need(executable.Acquire(stream, Soon()));
+    ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+  }
+
+  const Adding adding_ = MakeAdding(Policy::kCopy, Policy::kCopy);
+  const Buffer sum_ = bench_.Filled(-1);
+  const hal::Stream other_ = Need(hal::Stream::Create(bench_.inner()));
+};
+
+// G6
+TEST_F(WaitsTest, EveryWaitEndsAtItsDeadlineAndGoesOnAfterwards) {
+  const auto executable = Make(adding_, {.slots = 1});
+  ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
+  Hold(bench_.stream());
+  Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+  ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+  EXPECT_FALSE(lease.done());
+  EXPECT_EQ(lease.Wait(Shortly()).code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(lease.Wait(Deadline::Now()).code(), StatusCode::kDeadlineExceeded);
+  const Status leased = executable->Acquire(other_.get(), Shortly()).status();
+  EXPECT_EQ(leased.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(leased.message(), HasSubstr("no slot of 'adding' became free in time: of 1, 0 run on "
+                                          "other streams, 1 are leased, 0 hold outputs"));
+  EXPECT_EQ(executable->Close(Shortly()).code(), StatusCode::kFailedPrecondition);
+  lease = Lease();
+  const Status running = executable->Acquire(other_.get(), Shortly()).status();
+  EXPECT_EQ(running.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(running.message(), HasSubstr("of 1, 1 run on other streams"));
+  const Status synchronized = executable->Synchronize(Shortly());
+  EXPECT_EQ(synchronized.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(synchronized.message(), HasSubstr("slot 0 of 'adding' has a step that is not done"));
+  EXPECT_EQ(executable->Close(Shortly()).code(), StatusCode::kDeadlineExceeded);
+  {
+    // On its own stream a slot need not be waited for, unless its table changes.
+    Lease next = Need(executable->Acquire(bench_.stream(), Deadline::Now()));
+    ASSERT_TRUE(IsOk(next.Bind(adding_.a, bench_.Allocate())));
+    EXPECT_EQ(next.Launch(Shortly()).code(), StatusCode::kDeadlineExceeded);
+    EXPECT_TRUE(Has(next.report(), ActionKind::kWaited, Reason::kTableInUse));
+    EXPECT_GT(next.report().waited_ns, 0);
+  }
+  Release(bench_.stream());
+  EXPECT_TRUE(IsOk(executable->Synchronize(Soon())));
+  ASSERT_TRUE(IsOk(RunStep(*executable, other_.get())));
+  EXPECT_EQ(bench_.Read(sum_), Same(3));
+  EXPECT_GE(executable->stats().waits, 1u);
+  EXPECT_TRUE(IsOk(executable->Close(Soon())));
+}
+
+// G6
+TEST_F(WaitsTest, WaitsDoNotBurnACore) {
+  const auto executable = Make(adding_, {.slots = 1});
+  ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
+  Hold(bench_.stream());
+  LaunchOne(*executable, bench_.stream());
+  constexpr milliseconds kTime{300};
+  const auto expect_idle = [&](const std::function<Status()>& wait) {
+    const std::int64_t before = UsedUs();
+    EXPECT_EQ(wait().code(), StatusCode::kDeadlineExceeded);
+    EXPECT_LT(UsedUs() - before, 150'000);
+  };
+  expect_idle([&] { return executable->Acquire(other_.get(), Deadline::After(kTime)).status(); });
+  expect_idle([&] { return executable->Synchronize(Deadline::After(kTime)); });
+  expect_idle([&] { return executable->Close(Deadline::After(kTime)); });
+  expect_idle([&] {
+    Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+    EXPECT_TRUE(IsOk(lease.Bind(adding_.a, bench_.Allocate())));
+    return lease.Launch(Deadline::After(kTime));
+  });
+  Release(bench_.stream());
+}
+
+TEST_F(WaitsTest, AWaitingAcquireGetsTheSlotThatIsGivenBack) {
+  const auto executable = Make(adding_, {.slots = 1});
+  Lease first = Need(executable->Acquire(bench_.stream(), Soon()));
+  std::thread waiter([&] {
+    Result<Lease> lease = executable->Acquire(other_.get(), Soon());
+    ASSERT_TRUE(IsOk(lease));
+    EXPECT_TRUE(Has(lease->report(), ActionKind::kWaited, Reason::kSlotBusy));
+  });
+  while (executable->Acquire(other_.get(), Deadline::Now()).ok()) {
+  }
+  std::this_thread::sleep_for(milliseconds(1));  // it may be waiting by then; right either way
+  first = Lease();
+  waiter.join();
+}
+
+// Steps that come all the time do not keep Synchronize from ending.
+TEST_F(WaitsTest, SynchronizeWaitsForWhatWasLaunchedBeforeIt) {
+  const auto executable = Make(adding_, {.slots = 1});
+  ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
+  std::atomic<bool> stop = false;
+  std::thread busy([&] {
+    while (!stop) LaunchOne(*executable, bench_.stream());
+  });
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(IsOk(executable->Synchronize(Soon())));
+  stop = true;
+  busy.join();
+}
+
+// --- The end -------------------------------------------------------------------------------------
+
+// G10
+TEST_F(WaitsTest, AnExecutableThatGoesWaitsForItsSteps) {
+  auto executable = Make(adding_, {.slots = 2});
+  ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
+  Hold(bench_.stream());
+  for (int i = 0; i < 4; ++i) LaunchOne(*executable, bench_.stream());
+  std::thread later([&] { Release(bench_.stream()); });
+  executable.reset();
+  later.join();
+  EXPECT_TRUE(bench_.device().retries().empty());
+  EXPECT_EQ(bench_.Read(sum_), Same(3));
+}
+
+// G10
+TEST_F(WaitsTest, WhatStillRunsAfterPatienceKeepsItsMemoryUntilItIsDone) {
+  const auto tagged = [&] {
+    return bench_.memory()->allocator().Stats().tag_bytes["graph:adding"];
+  };
+  auto executable = Make(adding_, {.slots = 2, .patience = milliseconds(20)});
+  ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
+  bench_.Write(sum_, Same(-1));
+  Hold(bench_.stream());
+  LaunchOne(*executable, bench_.stream());
+  const std::int64_t before = tagged();
+  EXPECT_GT(before, 0);
+  executable.reset();
+  ASSERT_EQ(bench_.device().retries().size(), 1u);
+  EXPECT_THAT(bench_.device().retries().List()[0], HasSubstr("memory of graph 'adding'"));
+  EXPECT_EQ(tagged(), before) << "the step will write there";
+  EXPECT_FALSE(bench_.device().retries().Drain().ok());
+  EXPECT_EQ(tagged(), before);
+  Release(bench_.stream());
+  EXPECT_EQ(bench_.Read(sum_), Same(3)) << "the step ran";
+  EXPECT_TRUE(IsOk(bench_.device().retries().Drain()));
+  EXPECT_EQ(tagged(), 0);
+  EXPECT_TRUE(IsOk(bench_.device().Health()));
+}
+
+TEST_F(WaitsTest, LeasesAndHeldOutputsOutliveTheExecutable) {
+  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
+  auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 2}));
+  ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
+  Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+  bench_.Write(Need(lease.address(adding.a)), Same(3));
+  bench_.Write(Need(lease.address(adding.b)), Same(4));
+  executable.reset();
+  ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+  HeldOutput held = Need(lease.Hold(adding.sum));
+  lease = Lease();
+  EXPECT_EQ(bench_.Read(held.address()), Same(7));
+  held = HeldOutput();
+  EXPECT_EQ(bench_.memory()->allocator().Stats().tag_bytes["graph:adding"], 0);
+}
+
+// G10, G11: memory is not given back under somebody who reads what was held there.
+TEST_F(WaitsTest, MemoryThatIsStillReadIsNotGivenBack) {
+  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
+  auto executable = Need(Executable::Create(adding.program, bench_.memory(),
+                                            {.slots = 1, .patience = milliseconds(20)}));
+  ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
+  HeldOutput held;
+  {
+    Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+    ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+    ASSERT_TRUE(IsOk(lease.Wait(Soon())));
+    held = Need(lease.Hold(adding.sum));
+  }
+  EXPECT_EQ(executable->Close(Shortly()).code(), StatusCode::kFailedPrecondition);
+  Hold(other_.get());
+  ASSERT_TRUE(IsOk(bench_.inner()->EnqueueFill(
+      other_.get(), {.destination = held.address(), .value = 0, .width = 4, .count = 1})));
+  ASSERT_TRUE(IsOk(held.RecordUse(other_.get())));
+  ASSERT_TRUE(IsOk(held.Close()));
+  EXPECT_FALSE(IsOk(executable->Close(Shortly())));
+  executable.reset();
+  EXPECT_EQ(bench_.device().retries().size(), 1u);
+  Release(other_.get());
+  ASSERT_TRUE(IsOk(other_.Synchronize(Soon())));
+  EXPECT_TRUE(IsOk(bench_.device().retries().Drain()));
+  EXPECT_EQ(bench_.memory()->allocator().Stats().tag_bytes["graph:adding"], 0);
+}
+
+// --- Loss ----------------------------------------------------------------------------------------
+
+TEST_F(WaitsTest, ALostDeviceEndsEverything) {
+  for (const Mode mode : {Mode::kGraph, Mode::kEager}) {
+    const auto driver = Need(sim::CreateSimDriver({.devices = 1, .memory = 1_GiB, .arena = 8_GiB}));
+    Bench bench(Need(driver->Open(0)));
+    const hal::Stream other = Need(hal::Stream::Create(bench.inner()));
+    ProgramBuilder builder("losing");
+    const BindingId x = builder.Bind({.name = "x", .size = kSize, .policy = Policy::kCopy});
+    const BindingId y = builder.Bind(
+        {.name = "y", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kInPlace});
+    builder.Copy({y}, {x});
+    const auto program = Need(std::move(builder).Build());
+    auto executable = Need(Executable::Create(program, bench.memory(), {.slots = 2, .mode = mode}));
+    ASSERT_TRUE(IsOk(executable->Bind(x, bench.Filled(1))));
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(IsOk(RunStep(*executable, bench.stream())));
+    ASSERT_TRUE(IsOk(bench.controls().HoldStream(bench.stream())));
+    Lease running = Need(executable->Acquire(bench.stream(), Soon()));
+    ASSERT_TRUE(IsOk(running.Launch(Soon())));
+    HeldOutput held = Need(running.Hold(y));
+    Lease unlaunched = Need(executable->Acquire(bench.stream(), Soon()));
+    std::thread waiter([&] { EXPECT_EQ(running.Wait(Soon()).code(), StatusCode::kDeviceLost); });
+    std::thread acquirer([&] {
+      EXPECT_EQ(executable->Acquire(other.get(), Soon()).status().code(), StatusCode::kDeviceLost);
+    });
+    std::thread synchronizer(
+        [&] { EXPECT_EQ(executable->Synchronize(Soon()).code(), StatusCode::kDeviceLost); });
+    bench.controls().Lose("a fault");
+    for (std::thread* thread : {&waiter, &acquirer, &synchronizer}) thread->join();
+    EXPECT_EQ(unlaunched.Launch(Soon()).code(), StatusCode::kDeviceLost);
+    unlaunched = Lease();
+    EXPECT_EQ(executable->Acquire(bench.stream(), Soon()).status().code(), StatusCode::kDeviceLost)
+        << "also with a slot that is idle";
+    running = Lease();
+    EXPECT_EQ(held.Close().code(), StatusCode::kDeviceLost);
+    EXPECT_EQ(executable->Close(Soon()).code(), StatusCode::kDeviceLost);
+    EXPECT_EQ(executable->stats().slot_bytes, 0_B);
+    EXPECT_TRUE(IsOk(executable->Close(Soon()))) << "nothing is left";
+    executable.reset();
+    EXPECT_TRUE(bench.device().retries().empty());
+    EXPECT_EQ(bench.memory()->allocator().Stats().tag_bytes["graph:losing"], 0);
+  }
+}
+
+// G5: what goes wrong where nobody can be told is kept and tried again.
+TEST_F(WaitsTest, WhatCannotBeGivenBackAtTheEndIsTriedAgain) {
+  for (const Primitive failing : {Primitive::kDestroyExec, Primitive::kDestroyGraph,
+                                  Primitive::kDestroyStream, Primitive::kUnloadModule}) {
+    auto executable = Make(adding_, {.slots = 1});
+    ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
+    bench_.device().FailNth(failing, 1, Internal("injected"));
+    executable.reset();
+    EXPECT_EQ(bench_.device().retries().size(), 1u) << hal::PrimitiveName(failing);
+    EXPECT_TRUE(IsOk(bench_.device().retries().Drain()));
+  }
+}
+
+}  // namespace
+}  // namespace keel::graph
