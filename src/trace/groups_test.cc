@@ -40,6 +40,18 @@ TEST_F(GroupsTest, TheProgramsOwnFrameTellsMost) {
   EXPECT_EQ(NameOf({.stack = Stack({{"", "/home/me/x.py", 0}})}), "x.py");
 }
 
+TEST_F(GroupsTest, WhatIsInstalledIsNotTheProgramsOwn) {
+  const Frame model{"forward", "/home/me/model.py", 42};
+  for (const char* const path : {"/home/me/env/site-packages/lib.py", "/opt/dist-packages/lib.py",
+                                 "/opt/lib/python3.11/lib.py"}) {
+    EXPECT_EQ(NameOf({.stack = Stack({{"call", path, 1}, model})}), "model.py:42 forward") << path;
+  }
+  // Of several that are, the innermost.
+  EXPECT_EQ(NameOf({.stack = Stack({{"inner", "/opt/dist-packages/lib.py", 1},
+                                    {"outer", "/opt/dist-packages/lib.py", 2}})}),
+            "lib.py:1 inner");
+}
+
 TEST_F(GroupsTest, ThenTheTagThenTheSize) {
   const std::uint32_t nothing = Stack({{"??", "??", 0}});
   const std::uint32_t tag = SnapshotInterner(snapshot_).Tag("kv cache");
@@ -69,6 +81,18 @@ TEST_F(GroupsTest, SharesOfAMomentLargestFirst) {
   EXPECT_EQ(shares[1].blocks, 2u);
   EXPECT_EQ(shares[1].largest, 100u);
   EXPECT_EQ(grouping.Name(shares[2].group), "200 B");
+}
+
+TEST_F(GroupsTest, AShareNamesItsLargestBlock) {
+  const std::uint32_t tag = SnapshotInterner(snapshot_).Tag("t");
+  Timeline timeline;
+  timeline.points.resize(1);
+  timeline.allocations = {{.size = 100, .tag = tag}, {.size = 50, .tag = tag}};
+  Grouping grouping(snapshot_);
+  const GroupShare share = GroupsAt(timeline, 0, grouping).at(0);
+  EXPECT_EQ(share.bytes, 150u);
+  EXPECT_EQ(share.blocks, 2u);
+  EXPECT_EQ(share.largest, 100u);
 }
 
 TEST_F(GroupsTest, NumbersThatDoNotFitAreCut) {

@@ -95,6 +95,25 @@ TEST(SegmentHistoryTest, BlocksAndHolesOfAMoment) {
   EXPECT_EQ(Segments(snapshot, 9)[1].active_size, 10u);
 }
 
+TEST(SegmentHistoryTest, NothingIsNoRegionAndStreamsAreApart) {
+  Snapshot snapshot;
+  snapshot.devices = {{
+      At(Action::kSegmentAlloc, 500, 0), At(Action::kSegmentMap, 1000, 100, 0, 1),
+      At(Action::kSegmentMap, 1100, 100, 0, 2),  // beside it, of another stream
+      At(Action::kAlloc, 1000, 60),
+      At(Action::kAlloc, 1050, 20),  // within the one before, which no sound recording has
+  }};
+  EXPECT_EQ(ReservedRegions(snapshot, 0).size(), 2u);
+  const std::vector<Segment> segments = Segments(snapshot, 5);
+  ASSERT_EQ(segments.size(), 2u);
+  EXPECT_EQ(segments[0].stream, 1u);
+  EXPECT_EQ(segments[1].stream, 2u);
+  const std::vector<Block> blocks = {
+      {.address = 1000, .size = 60, .requested_size = 60, .state = BlockState::kAllocated},
+      {.address = 1060, .size = 40}};
+  EXPECT_EQ(segments[0].blocks, blocks);
+}
+
 TEST(SegmentHistoryTest, AddressesAtTheEndOfTheRange) {
   Snapshot snapshot;
   snapshot.devices = {{At(Action::kSegmentAlloc, UINT64_MAX - 10, UINT64_MAX),

@@ -118,6 +118,30 @@ TEST(TimelineTest, WhatARecordingLeavesOut) {
   EXPECT_EQ(BuildTimeline(snapshot, 0).status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST(TimelineTest, OfEqualPeaksTheFirstCounts) {
+  Snapshot snapshot;
+  snapshot.devices = {{At(Action::kSegmentAlloc, 0, 100), At(Action::kAlloc, 0, 10),
+                       At(Action::kFreeRequested, 0, 10), At(Action::kAlloc, 0, 10),
+                       At(Action::kSegmentFree, 0, 100), At(Action::kSegmentAlloc, 0, 100)}};
+  snapshot.segments = {{.total_size = 100}};
+  const Timeline timeline = TimelineOf(snapshot);
+  EXPECT_EQ(timeline.peak, 2u);
+  EXPECT_EQ(timeline.peak_reserved, 1u);
+}
+
+TEST(TimelineTest, SegmentsThatAreLeftOutOrOfOtherDevicesDoNotCount) {
+  Snapshot snapshot;
+  snapshot.devices = {{At(Action::kSegmentAlloc, 0, 1000), At(Action::kSegmentFree, 0, 300)}};
+  EXPECT_EQ(Reserved(TimelineOf(snapshot)), (std::vector<std::uint64_t>{0, 1000, 700}));
+  snapshot.segments = {
+      {.total_size = 700},
+      {.device = 1,
+       .total_size = 50,
+       .blocks = {{.size = 50, .requested_size = 50, .state = BlockState::kAllocated}}}};
+  EXPECT_EQ(Reserved(TimelineOf(snapshot)), (std::vector<std::uint64_t>{0, 1000, 700}));
+  EXPECT_TRUE(TimelineOf(snapshot).allocations.empty());
+}
+
 TEST(TimelineTest, NumbersThatDoNotFitAreCut) {
   Snapshot snapshot;
   snapshot.devices = {{At(Action::kAlloc, 1, UINT64_MAX), At(Action::kAlloc, 2, UINT64_MAX),
