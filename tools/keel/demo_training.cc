@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <bit>
 #include <chrono>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -286,7 +286,8 @@ Result<Run> TrainRerecorded(const StepContext& context, const hal::Stream& strea
 
 Status CheckSame(const Run& run, std::string_view name, const Run& reference) {
   for (std::size_t i = 0; i < kSteps; ++i) {
-    if (std::memcmp(&run.losses[i], &reference.losses[i], sizeof(float)) != 0) {
+    if (std::bit_cast<std::uint32_t>(run.losses[i]) !=
+        std::bit_cast<std::uint32_t>(reference.losses[i])) {
       return Internal(fmt::format("the loss of step {} is {} {} and {} command by command", i,
                                   run.losses[i], name, reference.losses[i]));
     }
