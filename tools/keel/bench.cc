@@ -150,8 +150,9 @@ Json ToJson(const GraphCost& cost) {
 // The kinds with the most calls; the rest as a sum.
 std::string FormatCalls(std::vector<std::pair<std::string_view, double>> calls) {
   constexpr std::size_t kShown = 3;
-  std::stable_sort(calls.begin(), calls.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::sort(calls.begin(), calls.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
   std::string text;
   double rest = 0;
   for (std::size_t i = 0; i < calls.size(); ++i) {

@@ -44,7 +44,8 @@ std::vector<float> Noise(std::size_t count, std::uint32_t seed) {
   std::vector<float> values(count);
   for (float& value : values) {
     seed = seed * 1664525U + 1013904223U;
-    value = static_cast<float>(static_cast<std::int32_t>(seed) / 65536) / 32768.0F;
+    const std::int32_t upper = static_cast<std::int32_t>(seed) / 65536;
+    value = static_cast<float>(upper) / 32768.0F;
   }
   return values;
 }
