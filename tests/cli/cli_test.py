@@ -232,7 +232,7 @@ class DemoTest(CliTest):
         self.assertEqual([way["driver_calls"] for way in ways], [17, 16 + 6, 1])
         for way in ways:
             self.assertEqual(way["last_loss"], ways[0]["last_loss"])
-            self.assertLess(way["last_loss"], way["first_loss"] / 2)
+            self.assertLess(way["last_loss"], way["first_loss"] / 4)
             self.assertGreater(way["host_seconds"], 0)
 
     def test_flag_wins_over_environment(self):

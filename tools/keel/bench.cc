@@ -150,8 +150,9 @@ Json ToJson(const GraphCost& cost) {
 // The kinds with the most calls; the rest as a sum.
 std::string FormatCalls(std::vector<std::pair<std::string_view, double>> calls) {
   constexpr std::size_t kShown = 3;
-  std::stable_sort(calls.begin(), calls.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::sort(calls.begin(), calls.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
   std::string text;
   double rest = 0;
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -286,35 +287,28 @@ std::string CheckWhat(const std::string& text) {
   return fmt::format("there is no '{}'; choose from: {}", text, fmt::join(kKinds, ", "));
 }
 
-void AddGraphOptions(CLI::App& app, GraphBenchOptions& options) {
-  const auto names = [&](const std::string& option, std::vector<std::string>& into,
-                         const std::vector<std::string>& known, const std::string& what) {
-    app.add_option(option, into, fmt::format("graph: {}: {}", what, fmt::join(known, ", ")))
-        ->type_name("NAME")
-        ->delimiter(',')
-        ->check(CLI::Validator(
-            [known, option](const std::string& text) -> std::string {
-              if (std::find(known.begin(), known.end(), text) != known.end()) return {};
-              return fmt::format("there is no '{}'; choose from: {}", text, fmt::join(known, ", "));
-            },
-            "", "name"));
-  };
-  app.add_option("--commands", options.commands,
-                 fmt::format("graph: only programs of so many kernels: {}",
-                             fmt::join(kGraphCommands, ", ")))
-      ->type_name("N")
+// An option that takes several of the names there are, and is otherwise refused.
+template <class T>
+void AddChoices(CLI::App& app, const std::string& option, std::vector<T>& into,
+                const std::vector<std::string>& known, const std::string& what) {
+  app.add_option(option, into, fmt::format("graph: {}:\n{}", what, fmt::join(known, ", ")))
+      ->type_name("LIST")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Validator(
-          [](const std::string& text) -> std::string {
-            for (const std::uint32_t each : kGraphCommands) {
-              if (text == fmt::format("{}", each)) return {};
-            }
-            return fmt::format("there are no programs of {}; choose from: {}", text,
-                               fmt::join(kGraphCommands, ", "));
+          [known](const std::string& text) -> std::string {
+            if (std::find(known.begin(), known.end(), text) != known.end()) return {};
+            return fmt::format("there is no '{}'; choose from: {}", text, fmt::join(known, ", "));
           },
-          "", "number"));
-  names("--moving", options.moving, MovingNames(), "only with so many bindings moving");
-  names("--policy", options.ways, WayNames(), "only these policies");
+          "", "name"));
+}
+
+void AddGraphOptions(CLI::App& app, GraphBenchOptions& options) {
+  std::vector<std::string> commands;
+  for (const std::uint32_t each : kGraphCommands) commands.push_back(fmt::format("{}", each));
+  AddChoices(app, "--commands", options.commands, commands, "only programs of so many kernels");
+  AddChoices(app, "--moving", options.moving, MovingNames(), "only with so many bindings moving");
+  AddChoices(app, "--policy", options.ways, WayNames(), "only these policies");
   app.add_flag("--quick", options.quick,
                "graph: small buffers only, no programs of 1000 kernels, less time");
 }

@@ -180,7 +180,7 @@ ExitCode Run(const Options& options) {
 Command AddDemo(CLI::App& parent) {
   auto options = std::make_shared<Options>();
   CLI::App* app = parent.add_subcommand(
-      "demo", "Compute, alias memory, replay graphs and train on a device, and check the results");
+      "demo", "Compute, alias memory, replay graphs and train on a device; verified");
   AddDriverOption(*app, options->choice.driver, "The driver (default: see 'keel info')");
   AddDeviceOption(*app, options->choice.device);
   app->add_flag("--json", options->json, "Print one JSON object instead of text");
