@@ -332,7 +332,7 @@ def test_running_out_of_memory_is_pytorchs_error_and_goes_by() -> None:
         assert abs(torch.cuda.get_per_process_memory_fraction() - 0.01) < 1e-6
         with pytest.raises(torch.cuda.OutOfMemoryError, match="more than 1EB"):
             torch.empty(1 << 61, dtype=torch.uint8, device="cuda")
-        torch.cuda.set_per_process_memory_fraction(0)  # what is held is all there is
+        torch.cuda.set_per_process_memory_fraction(0.0)  # what is held is all there is
         assert torch.cuda.get_per_process_memory_fraction() == 0
         with pytest.raises(torch.cuda.OutOfMemoryError):
             torch.empty(512 * MIB, dtype=torch.uint8, device="cuda")

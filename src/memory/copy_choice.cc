@@ -6,18 +6,18 @@ namespace keel::memory {
 
 CopyChoice::Plan CopyChoice::For(Bytes size) {
   const Way usual = Unmeasured(size);
-  if (!measures_ || !IsBetween(size)) return {usual, false};
+  const bool between = size >= kLeast && size < kMost;
+  if (!measures_ || usual == Way::kDriver || !between) return {usual, false};
   const std::size_t index = Class(size);
   const Known known = known_[index].load(std::memory_order_relaxed);
   if (known != Known::kNothing) {
     return {known == Known::kStaged ? Way::kStaged : Way::kDriver, false};
   }
-  const Way other = usual == Way::kStaged ? Way::kDriver : Way::kStaged;
   MutexLock lock(mutex_);
   const Tried& tried = tried_[index];
-  const bool others_turn = tried.samples[static_cast<std::size_t>(other)] <
-                           tried.samples[static_cast<std::size_t>(usual)];
-  return {others_turn ? other : usual, true};
+  const bool drivers_turn = tried.samples[static_cast<std::size_t>(Way::kDriver)] <
+                            tried.samples[static_cast<std::size_t>(Way::kStaged)];
+  return {drivers_turn ? Way::kDriver : Way::kStaged, true};
 }
 
 void CopyChoice::Measured(Bytes size, Way way, std::chrono::nanoseconds time) {
@@ -32,7 +32,7 @@ void CopyChoice::Measured(Bytes size, Way way, std::chrono::nanoseconds time) {
   ++tried.samples[at];
   if (*std::min_element(tried.samples.begin(), tried.samples.end()) < kSamples) return;
   const Way faster = tried.best[0] < tried.best[1] ? Way::kDriver : Way::kStaged;
-  if (faster != Unmeasured(size)) overruled_.fetch_add(1, std::memory_order_relaxed);
+  if (faster == Way::kDriver) overruled_.fetch_add(1, std::memory_order_relaxed);
   known_[index].store(faster == Way::kStaged ? Known::kStaged : Known::kDriver,
                       std::memory_order_relaxed);
 }

@@ -1,10 +1,10 @@
 // CopyChoice: whether copies of a size are staged or left to the driver, by what was measured.
 //
-// Which of the two is faster depends on the driver, the link and the cores, and near the threshold
-// it is a matter of microseconds. So between kLeast and kMost the first copies of each power of two
-// go both ways in turns, kSamples each, beginning with the way that the threshold says; the best
-// time of either counts, because what disturbs a copy only makes it slower; and the faster way is
-// kept for good. Elsewhere, and until then, the threshold decides.
+// Copies below the threshold are the driver's: workers that sleep take longer to wake than such a copy
+// takes. Above it, which of the two is faster depends on the driver, the link and the cores. So up to
+// kMost the first copies of each power of two go both ways in turns, kSamples each; the best time of
+// either counts, because what disturbs a copy only makes it slower; and the faster way is kept for
+// good. Until then, and from kMost on, they are staged.
 //
 // For one device and direction. Thread-safe; a size that is decided costs one load.
 #pragma once
@@ -41,8 +41,7 @@ class CopyChoice {
   Way Unmeasured(Bytes size) const { return size < threshold_ ? Way::kDriver : Way::kStaged; }
   void Measured(Bytes size, Way way, std::chrono::nanoseconds time) KEEL_EXCLUDES(mutex_);
 
-  // Copies that were timed; and powers of two at which the driver, or staging, was faster although
-  // the threshold says otherwise.
+  // Copies that were timed; and powers of two above the threshold at which the driver was faster.
   std::uint64_t measured() const { return measured_.load(std::memory_order_relaxed); }
   std::uint64_t overruled() const { return overruled_.load(std::memory_order_relaxed); }
 
@@ -55,7 +54,6 @@ class CopyChoice {
     std::array<double, 2> best{};  // nanoseconds per byte
   };
 
-  static bool IsBetween(Bytes size) { return size >= kLeast && size < kMost; }
   static std::size_t Class(Bytes size) {
     return static_cast<std::size_t>(std::bit_width(size.count()) - std::bit_width(kLeast.count()));
   }

@@ -296,9 +296,10 @@ PiecewiseCopy::PiecewiseCopy(ParallelCopy& copy, CopyShape shape)
       linger_(copy.crew_->options().linger),
       chunks_(shape.chunks()),
       job_([&] {
-        // What comes out of a buffer is about to be read.
+        // What goes into a buffer is the device's to read, what comes out of one the host's, soon.
         shape.streaming_stores =
-            copy.crew_->options().streaming_stores && shape.buffer != CopyShape::Buffer::kSource;
+            shape.buffer == CopyShape::Buffer::kDestination ||
+            (copy.crew_->options().streaming_stores && shape.buffer == CopyShape::Buffer::kNone);
         CopyJob* const job = crew_ != nullptr ? crew_->Open(shape) : nullptr;
         if (job != nullptr) return job;
         own_.Begin(shape);

@@ -40,8 +40,8 @@ namespace keel::memory {
 
 struct StagingOptions {
   // Copies below are the driver's.
-  Bytes to_device_threshold = 512_KiB;
-  Bytes to_host_threshold = 128_KiB;
+  Bytes to_device_threshold = 1_MiB;
+  Bytes to_host_threshold = 256_KiB;
   // A copy is cut into `pieces`, but no chunk is smaller or larger than these.
   int pieces = 8;
   Bytes least_chunk = 256_KiB;
@@ -50,9 +50,9 @@ struct StagingOptions {
   // it never waits for the device.
   int buffers = 3;
 
-  // From 128 KiB to 8 MiB the first copies of each power of two, on streams that have nothing else
-  // to do, go both ways, five times each, and wait until the bytes are there; then the faster way
-  // is kept, whatever the threshold says.
+  // From the threshold to 8 MiB the first copies of each power of two, on streams that have nothing
+  // else to do, go both ways, five times each, and wait until the bytes are there; then the faster
+  // way is kept.
   bool measure = false;
 
   // As staging_threshold and staging_chunk say; with the threshold on auto it measures.
@@ -73,8 +73,7 @@ class KEEL_EXPORT Staging {
     std::uint64_t staged = 0;
     std::uint64_t direct = 0;  // the driver's own path
     std::uint64_t pinned = 0;  // without a buffer, from memory that was pinned
-    // Copies that were timed, and how many powers of two go another way for it than the thresholds
-    // say.
+    // Copies that were timed, and how many powers of two above the threshold are the driver's for it.
     std::uint64_t measured = 0;
     std::uint64_t overruled = 0;
   };
