@@ -158,14 +158,16 @@ TEST_P(ParityTest, StepsGiveBitForBitWhatTheyGiveWithoutGraphs) {
   }
 }
 
+std::string Name(const ::testing::TestParamInfo<Combination>& info) {
+  const auto [slots, threads, devices] = info.param;
+  return std::to_string(slots) + "slots" + std::to_string(threads) + "threads" +
+         std::to_string(devices) + "devices";
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ParityTest,
                          ::testing::Combine(::testing::Values(1, 2, 3, 8),
                                             ::testing::Values(1, 4, 16), ::testing::Values(1, 8)),
-                         [](const auto& combination) {
-                           const auto [slots, threads, devices] = combination.param;
-                           return std::to_string(slots) + "slots" + std::to_string(threads) +
-                                  "threads" + std::to_string(devices) + "devices";
-                         });
+                         Name);
 
 }  // namespace
 }  // namespace keel::graph

@@ -553,19 +553,33 @@ Status ExecutableState::Close(Deadline deadline) {
   }
   const Status waited = Synchronize(deadline);
   if (!waited.ok() && waited.code() != StatusCode::kDeviceLost) return waited;
-  std::unique_ptr<SlotSet> set;
-  {
+  std::unique_ptr<SlotSet> set;  // ends without any lock
+  std::chrono::microseconds look = kFirstLook;
+  while (true) {
     // Nobody makes new slots before the old ones are off the budget.
     const MutexLock creating(creation_mutex_);
     {
       const MutexLock lock(mutex_);
       set = TakeUnusedLocked();
-      if (set == nullptr && set_ != nullptr) {
-        return FailedPrecondition(
-            fmt::format("'{}' was used while it was closed", program->name()));
+      if (set_ != nullptr) {
+        if (waiting_ != 0 || InUseLocked()) {
+          return FailedPrecondition(
+              fmt::format("'{}' was used while it was closed", program->name()));
+        }
+        // An output that was let go is still being read, or a step came in between.
+        if (deadline.Passed()) {
+          return DeadlineExceeded(
+              fmt::format("the memory of '{}' is still used by the device", program->name()));
+        }
+        Clock::time_point until = Clock::now() + look;
+        if (!deadline.never()) until = std::min(until, deadline.when());
+        released_.WaitUntil(mutex_, until);
+        look = std::min(2 * look, kLastLook);
+        continue;
       }
     }
     if (options.budget != nullptr) options.budget->GiveBack(this);
+    break;
   }
   return waited;
 }

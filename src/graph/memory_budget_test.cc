@@ -63,7 +63,7 @@ TEST_F(MemoryBudgetTest, WhatIsInUseIsNeverTaken) {
   const auto expect_refused = [&] {
     const Status status = RunStep(*other, bench_.stream());
     EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-    EXPECT_THAT(status.ToString(), HasSubstr("'other' needs 1."));
+    EXPECT_THAT(status.ToString(), HasSubstr("'other' needs 1 MiB for its slots"));
     EXPECT_THAT(status.ToString(), HasSubstr("by 'mine' are held, and in use"));
   };
   HeldOutput held;
@@ -92,7 +92,7 @@ TEST_F(MemoryBudgetTest, WhatCanNeverFitIsSaidAtOnce) {
   const auto executable = Make("large", budget);
   const Status status = RunStep(*executable, bench_.stream());
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(status.ToString(), HasSubstr("'large' needs 1."));
+  EXPECT_THAT(status.ToString(), HasSubstr("'large' needs 1 MiB for its slots"));
   EXPECT_THAT(status.ToString(), HasSubstr("and the budget is 512 KiB"));
   EXPECT_EQ(budget->used(), 0_B);
 }
