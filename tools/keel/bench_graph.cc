@@ -426,11 +426,11 @@ class Trial {
       open.store(0);
       KEEL_TRY(device->LaunchKernel(stream, {.kernel = place_->spin, .args = args}));
       KEEL_TRY(begin.Record(stream));
-      const Status queued = Queue();
+      Status queued = Queue();
+      if (queued.ok()) queued = end.Record(stream);
       const Clock::time_point released = Clock::now();
       open.store(1);
       KEEL_TRY(queued);
-      KEEL_TRY(end.Record(stream));
       KEEL_TRY(place_->stream.Synchronize(Patience()));
       const std::chrono::duration<double, std::micro> took = Clock::now() - released;
       double us = took.count();
