@@ -9,13 +9,12 @@
 
 namespace keel::memory {
 
-AddressIndex::AddressIndex() : regions_(std::make_unique<std::atomic<Region*>[]>(kRegions)) {}
+AddressIndex::AddressIndex() : regions_(std::make_unique<std::atomic<std::uint64_t>[]>(kRegions)) {}
 
 AddressIndex::~AddressIndex() {
   for (std::uint64_t i = 0; i < kRegions; ++i) {
-    if (Region* const region = regions_[i].load(std::memory_order_relaxed); region != nullptr) {
-      munmap(region, sizeof(Region));
-    }
+    const Region region{regions_[i].load(std::memory_order_relaxed)};
+    if (region.exists()) munmap(static_cast<void*>(region.slots()), kSlots * sizeof(Slot));
   }
 }
 
@@ -27,12 +26,12 @@ Status AddressIndex::Cover(std::uint64_t address, std::uint64_t size) {
   }
   MutexLock lock(mutex_);
   for (std::uint64_t region = address >> kRegionBits; region <= last; ++region) {
-    if (regions_[region].load(std::memory_order_relaxed) != nullptr) continue;
+    if (regions_[region].load(std::memory_order_relaxed) != 0) continue;
     // Zero pages until written: atomics of null pointers.
-    void* const made = mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE,
+    void* const made = mmap(nullptr, kSlots * sizeof(Slot), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (made == MAP_FAILED) return SystemError("making the index of addresses", errno);
-    regions_[region].store(static_cast<Region*>(made), std::memory_order_release);
+    regions_[region].store(reinterpret_cast<std::uint64_t>(made), std::memory_order_release);
   }
   return OkStatus();
 }

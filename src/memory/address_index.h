@@ -30,48 +30,42 @@ class AddressIndex {
   // host has no memory for them.
   Status Cover(std::uint64_t address, std::uint64_t size) KEEL_EXCLUDES(mutex_);
 
+  // A block, and the place in the table that says so: what is found once need not be looked for
+  // again to remove it.
+  class Found;
   // Null: no block begins there, or the address is not covered.
-  Block* Find(std::uint64_t address) const {
-    const std::uint64_t number = address >> kRegionBits;
-    if (number >= kRegions || address % kQuantum != 0) return nullptr;
-    const Region* const region = regions_[number].load(std::memory_order_acquire);
-    if (region == nullptr) return nullptr;
-    const std::uint64_t offset = address & (kRegionBytes - 1);
-    // The first look is at one place, chosen without a jump that a processor could guess wrong.
-    const bool large = region->has_large.load(std::memory_order_relaxed);
-    const Slot* const slots = large ? region->coarse.data() : region->middle.data();
-    const int bits = large ? kCoarseBits : kMiddleBits;
-    const std::uint64_t first = slots[offset >> bits].load(kAcquire);
-    if (Matches(first, address, bits)) return BlockOf(first);
-    if (large) {
-      const std::uint64_t middle = region->middle[offset >> kMiddleBits].load(kAcquire);
-      if (Matches(middle, address, kMiddleBits)) return BlockOf(middle);
-    }
-    return BlockOf(region->fine[offset >> kFineBits].load(kAcquire));
-  }
+  Found FindPlace(std::uint64_t address) const;
+  Block* Find(std::uint64_t address) const;
   // The block begins here now, or does no longer. Its address must be covered, and its size the
   // same in both calls.
   void Add(Block* block) {
-    if (block->size > std::uint64_t{1} << kCoarseBits) NoteLarge(block->address);
-    SlotOf(*block).store(reinterpret_cast<std::uint64_t>(block) | TagOf(block->address),
-                         std::memory_order_release);
+    const Region region = RegionOf(block->address);
+    // Asked at once: which of the two it is, a processor cannot guess.
+    const std::uint64_t large = block->size > std::uint64_t{1} << kCoarseBits ? 1 : 0;
+    if ((large & ~region.word) != 0) [[unlikely]] {
+      NoteLarge(block->address);
+    }
+    SlotOf(region, *block)
+        .store(reinterpret_cast<std::uint64_t>(block) | TagOf(block->address) << kTagShift,
+               std::memory_order_release);
   }
-  void Remove(const Block& block) { SlotOf(block).store(0, std::memory_order_release); }
+  void Remove(const Block& block) {
+    SlotOf(RegionOf(block.address), block).store(0, std::memory_order_release);
+  }
 
  private:
-  // A block's address, and in its upper 16 bits where in the slot's part of the address space it
-  // begins. A reader that meets another block there must not look into it: its owner may be just
-  // about to free it.
+  // A block's address, and in its upper 16 bits that there is one and where in its MiB of the
+  // address space it begins. A reader that meets another block there must not look into it: its
+  // owner may be just about to free it.
   using Slot = std::atomic<std::uint64_t>;
   static constexpr auto kAcquire = std::memory_order_acquire;
   static constexpr int kTagShift = 48;
-  // Of the largest part, a MiB: 11 bits.
+  static constexpr std::uint64_t kSomething = 1 << 15;
   static std::uint64_t TagOf(std::uint64_t address) {
-    return (address >> kFineBits & ((1 << (kCoarseBits - kFineBits)) - 1)) << kTagShift;
+    return kSomething | (address >> kFineBits & ((1 << (kCoarseBits - kFineBits)) - 1));
   }
-  static bool Matches(std::uint64_t slot, std::uint64_t address, int bits) {
-    const std::uint64_t mask = (std::uint64_t{1} << (bits - kFineBits)) - 1;
-    return slot != 0 && ((slot ^ TagOf(address)) >> kTagShift & mask) == 0;
+  static bool Matches(std::uint64_t slot, std::uint64_t address) {
+    return slot >> kTagShift == TagOf(address);
   }
   static Block* BlockOf(std::uint64_t slot) {
     return reinterpret_cast<Block*>(slot & ((std::uint64_t{1} << kTagShift) - 1));
@@ -84,34 +78,82 @@ class AddressIndex {
   static constexpr int kMiddleBits = 16;
   static constexpr int kFineBits = 9;
   static_assert(kQuantum == std::uint64_t{1} << kFineBits);
-  template <int kBits>
-  using Slots = std::array<Slot, (kRegionBytes >> kBits)>;
+
+  // The arrays of a region, one behind the other: the fine, the middle and the coarse one, as
+  // numbers rather than fields, because which of them a block is in is chosen without a jump. The
+  // finest is last, where most of it is never touched.
+  static constexpr std::array<int, 3> kBits{kFineBits, kMiddleBits, kCoarseBits};
+  static constexpr std::size_t kCoarseAt = 0;
+  static constexpr std::size_t kMiddleAt = kCoarseAt + (kRegionBytes >> kCoarseBits);
+  static constexpr std::size_t kFineAt = kMiddleAt + (kRegionBytes >> kMiddleBits);
+  static constexpr std::array<std::size_t, 3> kAt{kFineAt, kMiddleAt, kCoarseAt};
+  static constexpr std::size_t kSlots = kFineAt + (kRegionBytes >> kFineBits);
+
+  // Its slots, and in the lowest bit whether any block was ever in the coarse array. Arenas for
+  // large blocks and for small ones have addresses of their own, so most regions have either
+  // nothing else there or nothing at all.
   struct Region {
-    Slots<kCoarseBits> coarse;
-    Slots<kMiddleBits> middle;
-    Slots<kFineBits> fine;
-    // Whether any block was ever in `coarse`. Arenas for large blocks and for small ones have
-    // addresses of their own, so most regions have either nothing else there or nothing at all.
-    std::atomic<bool> has_large;
+    std::uint64_t word = 0;
+    bool exists() const { return word != 0; }
+    bool has_large() const { return (word & 1) != 0; }
+    Slot* slots() const { return reinterpret_cast<Slot*>(word & ~std::uint64_t{1}); }
   };
-
-  void NoteLarge(std::uint64_t address) {
-    Region& region = *regions_[address >> kRegionBits].load(std::memory_order_relaxed);
-    if (!region.has_large.load(std::memory_order_relaxed)) {
-      region.has_large.store(true, std::memory_order_relaxed);
-    }
+  Region RegionOf(std::uint64_t address) const {
+    return {regions_[address >> kRegionBits].load(std::memory_order_acquire)};
   }
-
-  Slot& SlotOf(const Block& block) const {
-    Region& region = *regions_[block.address >> kRegionBits].load(std::memory_order_relaxed);
+  void NoteLarge(std::uint64_t address) {
+    regions_[address >> kRegionBits].fetch_or(1, std::memory_order_relaxed);
+  }
+  static Slot& SlotOf(Region region, const Block& block) {
+    const std::size_t which = std::size_t{block.size > std::uint64_t{1} << kMiddleBits} +
+                              std::size_t{block.size > std::uint64_t{1} << kCoarseBits};
     const std::uint64_t offset = block.address & (kRegionBytes - 1);
-    if (block.size > std::uint64_t{1} << kCoarseBits) return region.coarse[offset >> kCoarseBits];
-    if (block.size > std::uint64_t{1} << kMiddleBits) return region.middle[offset >> kMiddleBits];
-    return region.fine[offset >> kFineBits];
+    return region.slots()[kAt[which] + (offset >> kBits[which])];
   }
 
   Mutex mutex_;
-  std::unique_ptr<std::atomic<Region*>[]> regions_;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> regions_;
 };
+
+class AddressIndex::Found {
+ public:
+  Found() = default;
+  Block* block() const { return BlockOf(value_); }
+  // Whether it is still so: the block was not removed since.
+  bool current() const { return slot_->load(std::memory_order_relaxed) == value_; }
+  // As AddressIndex::Remove. To be called only while it is current.
+  void Remove() const { slot_->store(0, std::memory_order_release); }
+
+ private:
+  friend class AddressIndex;
+  Found(Slot& slot, std::uint64_t value) : slot_(&slot), value_(value) {}
+
+  Slot* slot_ = nullptr;
+  std::uint64_t value_ = 0;
+};
+
+[[gnu::always_inline]] inline AddressIndex::Found AddressIndex::FindPlace(
+    std::uint64_t address) const {
+  if (address >> kRegionBits >= kRegions || address % kQuantum != 0) return {};
+  const Region region = RegionOf(address);
+  if (!region.exists()) return {};
+  const std::uint64_t offset = address & (kRegionBytes - 1);
+  // The first look is at one place, chosen without a jump that a processor could guess wrong.
+  const auto which = 1 + std::size_t{region.has_large()};
+  Slot& first = region.slots()[kAt[which] + (offset >> kBits[which])];
+  const std::uint64_t value = first.load(kAcquire);
+  if (Matches(value, address)) [[likely]] {
+    return {first, value};
+  }
+  if (region.has_large()) {
+    Slot& middle = region.slots()[kMiddleAt + (offset >> kMiddleBits)];
+    const std::uint64_t second = middle.load(kAcquire);
+    if (Matches(second, address)) return {middle, second};
+  }
+  Slot& fine = region.slots()[kFineAt + (offset >> kFineBits)];
+  return {fine, fine.load(kAcquire)};
+}
+
+inline Block* AddressIndex::Find(std::uint64_t address) const { return FindPlace(address).block(); }
 
 }  // namespace keel::memory

@@ -87,12 +87,6 @@ Cutting LargeCutting(const hal::Device& device, const AllocatorConfig& config) {
 constexpr telemetry::BlockCounters::FoldAfter kFoldAfter{.blocks = 65'536,
                                                          .bytes = std::int64_t{256} << 20};
 
-// What a block is to the counters.
-std::int64_t BytesOf(const Block& block) { return static_cast<std::int64_t>(block.size); }
-std::int64_t RequestedOf(const Block& block) {
-  return static_cast<std::int64_t>(block.requested.get());
-}
-
 }  // namespace
 
 // --- Making and ending ------------------------------------------------------------------------
@@ -120,6 +114,8 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
                              config.roundup_power2_divisions.end(),
                              [](std::uint32_t divisions) { return divisions > 1; })),
       oversize_(OversizeFrom(config)),
+      returned_below_(config.backend == AllocatorConfig::Backend::kPassthrough ? 0 : oversize_),
+      counts_requests_(config.garbage_collection_threshold > 0),
       log_(options.log != nullptr ? *options.log : telemetry::EventLog::Global()),
       events_(device),
       counters_(kFoldAfter),
@@ -181,7 +177,7 @@ AllocatorCore::~AllocatorCore() {
     const ShortLockGuard lock(arena->mutex);
     for (const auto& [begin, span] : arena->blocks.spans()) {
       for (const Block* block = span.first(); block != span.back; block = block->after) {
-        if (!block->free()) delete static_cast<Uses*>(block->attachment);
+        if (!block->free()) delete ListOfUses(block->attachment);
       }
     }
   }
@@ -353,16 +349,6 @@ std::uint64_t AllocatorCore::RoundUp(std::uint64_t size) const {
   return RoundToQuantum(size);
 }
 
-Arena& AllocatorCore::Route(ThreadCache& cache, hal::StreamHandle stream, telemetry::Pool kind) {
-  const ThreadCache::Route& last = cache.last[static_cast<std::size_t>(kind)];
-  Arena* const arena = last.arena.load(std::memory_order_relaxed);
-  if (arena != nullptr && last.stream == stream && open_pools_.load(std::memory_order_acquire) == 0)
-      [[likely]] {
-    return *arena;
-  }
-  return RouteSlow(cache, stream, kind);
-}
-
 Arena& AllocatorCore::RouteSlow(ThreadCache& cache, hal::StreamHandle stream,
                                 telemetry::Pool kind) {
   if (open_pools_.load(std::memory_order_acquire) != 0) {
@@ -375,6 +361,9 @@ Arena& AllocatorCore::RouteSlow(ThreadCache& cache, hal::StreamHandle stream,
   ThreadCache::Route& route = cache.last[static_cast<std::size_t>(kind)];
   route.stream = stream;
   route.arena.store(&arena, std::memory_order_relaxed);
+  cache.lock.OwnerLock();
+  cache.Open(arena);
+  cache.lock.OwnerUnlock();
   return arena;
 }
 
@@ -405,15 +394,24 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
   const telemetry::Pool kind = KindOf(rounded);
   ThreadCache& cache = Local();
   Arena& arena = Route(cache, stream, kind);
-  Block* block = nullptr;
-  if (kind == telemetry::Pool::kSmall) {
-    cache.lock.OwnerLock();
-    block = cache.Pop(arena, rounded);
-    cache.lock.OwnerUnlock();
-  }
+  // Of large blocks there are none; to ask is cheaper than to guess wrongly which it is.
+  cache.lock.OwnerLock();
+  Block* block = cache.Pop(arena, rounded);
+  cache.lock.OwnerUnlock();
   if (block == nullptr) {
-    return AllocateFrom(arena, cache,
-                        {.size = rounded, .asked = size, .stream = stream, .tag = tag});
+    CountMiss(cache);
+    if (pending_.Due()) [[unlikely]] {
+      FreeCollected(pending_.Collect(PendingFrees::Effort::kMark));
+    }
+    {
+      const ShortLockGuard lock(arena.mutex);
+      block = arena.TryTake(rounded, kQuantum);
+    }
+    if (block == nullptr) [[unlikely]] {
+      return AllocateFrom(arena, cache,
+                          {.size = rounded, .asked = size, .stream = stream, .tag = tag});
+    }
+    Publish(block);
   }
   HandOut(*cache.shard, *block, kind, size, tag);
   Record(telemetry::EventAction::kAlloc, block->address, size.count(), stream, tag);
@@ -422,25 +420,17 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
 
 Result<DeviceAddress> AllocatorCore::AllocateFrom(Arena& arena, ThreadCache& cache,
                                                   const Request& request) {
-  cache.shard->CountMiss();
   KEEL_ASSIGN(Block* const block, Obtain(arena, request));
-  index_.Add(block);
-  if (block->size >= oversize_) [[unlikely]] {
-    const MutexLock lock(stats_mutex_);
-    slow_.oversize_allocations.Increase(1);
-  }
+  Publish(block);
   HandOut(*cache.shard, *block, Arena::Of(*block).kind, request.asked, request.tag);
   Record(telemetry::EventAction::kAlloc, block->address, request.asked.count(), request.stream,
          request.tag);
   return DeviceAddress(block->address);
 }
 
-void AllocatorCore::HandOut(telemetry::BlockCounters::Shard& shard, Block& block,
-                            telemetry::Pool kind, Bytes asked, telemetry::TagId tag) {
-  block.requested = asked.count();
-  block.tag = static_cast<std::uint32_t>(tag);
-  block.mark = kLive;
-  shard.Allocated(kind, BytesOf(block), static_cast<std::int64_t>(asked.count()));
+void AllocatorCore::CountOversize(int more) {
+  const MutexLock lock(stats_mutex_);
+  more > 0 ? slow_.oversize_allocations.Increase(more) : slow_.oversize_allocations.Decrease(-more);
 }
 
 Block* AllocatorCore::TryArena(Arena& arena, const Request& request) {
@@ -449,10 +439,6 @@ Block* AllocatorCore::TryArena(Arena& arena, const Request& request) {
 }
 
 Result<Block*> AllocatorCore::Obtain(Arena& arena, const Request& request) {
-  if (config.garbage_collection_threshold > 0) arenas_.CountRequest();
-  if (pending_.Due()) [[unlikely]] {
-    FreeCollected(pending_.Collect(PendingFrees::Effort::kMark));
-  }
   if (Block* const block = TryArena(arena, request); block != nullptr) [[likely]] {
     return block;
   }
@@ -477,27 +463,39 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
   if (ForkGeneration() != fork_generation_) [[unlikely]]
     return Here();
   if (!address) return OkStatus();
-  Block* const block = index_.Find(address.value());
+  const AddressIndex::Found found = index_.FindPlace(address.value());
+  Block* const block = found.block();
   if (block == nullptr || block->mark != kLive) [[unlikely]]
     return FreeRarely(address, size);
   if (size != nullptr && size->count() != block->requested) [[unlikely]]
     return WrongSize(address, Bytes(block->requested), *size);
   Arena& arena = Arena::Of(*block);
   ThreadCache& cache = Local();
-  // The block itself last: of a large one, another thread that frees it too may be ahead.
-  if (arena.front == 0 || arena.front < block->size || block->attachment != nullptr) {
-    return FreeSlow(cache, address, block, arena);
+  if (block->attachment == nullptr && cache.Keeps(arena, block->size)) {
+    if (log_.enabled()) [[unlikely]] {
+      RecordFreed(*block, arena);
+    }
+    cache.shard->Freed(telemetry::Pool::kSmall, BytesOf(*block), RequestedOf(*block));
+    block->mark = kCached;
+    cache.lock.OwnerLock();
+    const ThreadCache::Batch out = cache.Push(arena, block);
+    cache.lock.OwnerUnlock();
+    if (out.first != nullptr) [[unlikely]]
+      GiveBack(out);
+    return OkStatus();
   }
-  if (log_.enabled()) [[unlikely]] {
-    RecordFreed(*block, arena);
+  if (block->attachment != nullptr || block->size >= returned_below_ || log_.enabled())
+      [[unlikely]] {
+    return FreeSlow(cache, address, found, arena);
   }
-  cache.shard->Freed(telemetry::Pool::kSmall, BytesOf(*block), RequestedOf(*block));
-  block->mark = kCached;
-  cache.lock.OwnerLock();
-  const ThreadCache::Batch out = cache.Push(arena, block);
-  cache.lock.OwnerUnlock();
-  if (out.first != nullptr) [[unlikely]]
-    GiveBack(out);
+  const ShortLockGuard lock(arena.mutex);
+  // Another thread may have freed it since it was found, and the block may be another by now.
+  if (!found.current() || block->mark != kLive) [[unlikely]]
+    return FreeRarely(address, nullptr);
+  block->PrefetchNeighbours();
+  cache.shard->Freed(arena.kind, BytesOf(*block), RequestedOf(*block));
+  found.Remove();
+  arena.Free(block, arena.clock.now());
   return OkStatus();
 }
 
@@ -507,30 +505,23 @@ Status AllocatorCore::WrongSize(DeviceAddress address, Bytes requested, Bytes si
                   ToString(address), requested.count(), size.count()));
 }
 
-Status AllocatorCore::FreeSlow(ThreadCache& cache, DeviceAddress address, Block* block,
+Status AllocatorCore::FreeSlow(ThreadCache& cache, DeviceAddress address, AddressIndex::Found found,
                                Arena& arena) {
-  std::unique_ptr<Uses> uses;
+  Block* const block = found.block();
+  void* uses = nullptr;
   {
     const ShortLockGuard lock(arena.mutex);
-    // Another thread may have freed it since Free looked, and the block may be another by now.
-    if (block->state != Block::State::kTaken || block->address != address.value() ||
-        block->mark != kLive) {
-      return FreeRarely(address, nullptr);
-    }
-    block->PrefetchNeighbours();
+    if (!found.current() || block->mark != kLive) return FreeRarely(address, nullptr);  // as above
     Record(telemetry::EventAction::kFreeRequested, block->address, block->requested,
            StreamOf(*block, arena), telemetry::TagId{block->tag.get()});
-    if (block->size >= oversize_) [[unlikely]] {
-      const MutexLock stats_lock(stats_mutex_);
-      slow_.oversize_allocations.Decrease(1);
-    }
-    uses.reset(static_cast<Uses*>(std::exchange(block->attachment, nullptr)));
+    if (block->size >= oversize_) CountOversize(-1);
+    uses = std::exchange(block->attachment, nullptr);
     if (uses == nullptr) {
       cache.shard->Freed(arena.kind, BytesOf(*block), RequestedOf(*block));
       Record(telemetry::EventAction::kFreeCompleted, block->address, block->requested,
              arena.clock.stream(), telemetry::TagId{block->tag.get()});
       if (passthrough_ == nullptr) {
-        index_.Remove(*block);
+        found.Remove();
         arena.Free(block, arena.clock.now());
         return OkStatus();
       }
@@ -541,7 +532,12 @@ Status AllocatorCore::FreeSlow(ThreadCache& cache, DeviceAddress address, Block*
     block->mark = kPending;
   }
   if (uses == nullptr) return PassBack(arena, block);
-  Defer(block, uses->clocks);
+  if (StreamClock* const only = OnlyUse(uses); only != nullptr) {
+    Defer(block, {&only, 1});
+  } else {
+    const std::unique_ptr<Uses> list(ListOfUses(uses));
+    Defer(block, list->clocks);
+  }
   FreeCollected(pending_.Collect(PendingFrees::Effort::kGlance));
   return OkStatus();
 }
@@ -616,10 +612,21 @@ Status AllocatorCore::RecordUse(DeviceAddress address, hal::StreamHandle stream)
   if (block->address != address.value() || block->mark != kLive) {
     return RecordUseRarely(address, stream);  // freed meanwhile
   }
-  if (block->attachment == nullptr) block->attachment = new Uses;
-  std::vector<StreamClock*>& clocks = static_cast<Uses*>(block->attachment)->clocks;
-  if (std::find(clocks.begin(), clocks.end(), &clock) == clocks.end()) clocks.push_back(&clock);
+  AddUse(*block, clock);
   return OkStatus();
+}
+
+void AllocatorCore::AddUse(Block& block, StreamClock& clock) {
+  static_assert(alignof(StreamClock) > 1 && alignof(Uses) > 1);
+  if (block.attachment == nullptr) {
+    block.attachment = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(&clock) | 1);
+    return;
+  }
+  StreamClock* const only = OnlyUse(block.attachment);
+  if (only == &clock) return;
+  if (only != nullptr) block.attachment = new Uses{.clocks = {only}};
+  std::vector<StreamClock*>& clocks = ListOfUses(block.attachment)->clocks;
+  if (std::find(clocks.begin(), clocks.end(), &clock) == clocks.end()) clocks.push_back(&clock);
 }
 
 }  // namespace keel::memory

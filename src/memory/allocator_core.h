@@ -93,11 +93,21 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   // How long is waited for work that holds memory, where the alternative is to fail.
   static constexpr std::chrono::seconds kPatience{60};
 
-  // The streams that RecordUse named for a block (Block::attachment).
+  // The streams that RecordUse named for a block (Block::attachment): mostly one, whose clock is
+  // there itself, marked by the lowest bit; else a list.
   struct Uses {
     std::vector<StreamClock*> clocks;
     bool lent = false;  // to the first of them, by an arena of another
   };
+  static StreamClock* OnlyUse(void* attachment) {
+    const auto word = reinterpret_cast<std::uintptr_t>(attachment);
+    return (word & 1) != 0 ? reinterpret_cast<StreamClock*>(word - 1) : nullptr;
+  }
+  // Null: there is none, or it is a single one.
+  static Uses* ListOfUses(void* attachment) {
+    return OnlyUse(attachment) != nullptr ? nullptr : static_cast<Uses*>(attachment);
+  }
+  static void AddUse(Block& block, StreamClock& clock);
   struct PoolState {
     std::function<bool(hal::StreamHandle)> filter;
     bool open = false;  // between Begin and End
@@ -120,19 +130,52 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   static telemetry::Pool KindOf(std::uint64_t size);
   ThreadCache& Local();
   [[gnu::noinline]] ThreadCache& MakeLocal();
-  Arena& Route(ThreadCache& cache, hal::StreamHandle stream, telemetry::Pool kind);
+  [[gnu::always_inline]] Arena& Route(ThreadCache& cache, hal::StreamHandle stream,
+                                      telemetry::Pool kind) {
+    const ThreadCache::Route& last = cache.last[static_cast<std::size_t>(kind)];
+    Arena* const arena = last.arena.load(std::memory_order_relaxed);
+    if (arena != nullptr && last.stream == stream &&
+        open_pools_.load(std::memory_order_acquire) == 0) [[likely]] {
+      return *arena;
+    }
+    return RouteSlow(cache, stream, kind);
+  }
   [[gnu::noinline]] Arena& RouteSlow(ThreadCache& cache, hal::StreamHandle stream,
                                      telemetry::Pool kind);
 
-  // What the thread's cache does not have.
+  // What the thread's cache does not have, and the arena no hole for; or with an alignment.
   [[gnu::noinline]] Result<DeviceAddress> AllocateFrom(Arena& arena, ThreadCache& cache,
                                                        const Request& request);
+  // A request that the thread's cache does not answer.
+  void CountMiss(ThreadCache& cache) {
+    cache.shard->CountMiss();
+    if (counts_requests_) arenas_.CountRequest();
+  }
+  // The block is in the program's hands soon: in the index, and counted if it is oversize.
+  void Publish(Block* block) {
+    index_.Add(block);
+    if (block->size >= oversize_) [[unlikely]] {
+      CountOversize(1);
+    }
+  }
+  [[gnu::noinline]] void CountOversize(int more);
   // The block is the program's.
-  static void HandOut(telemetry::BlockCounters::Shard& shard, Block& block, telemetry::Pool kind,
-                      Bytes asked, telemetry::TagId tag);
+  [[gnu::always_inline]] static void HandOut(telemetry::BlockCounters::Shard& shard, Block& block,
+                                             telemetry::Pool kind, Bytes asked,
+                                             telemetry::TagId tag) {
+    block.requested = asked.count();
+    block.tag = static_cast<std::uint32_t>(tag);
+    block.mark = kLive;
+    shard.Allocated(kind, BytesOf(block), static_cast<std::int64_t>(asked.count()));
+  }
+  // What a block is to the counters.
+  static std::int64_t BytesOf(const Block& block) { return static_cast<std::int64_t>(block.size); }
+  static std::int64_t RequestedOf(const Block& block) {
+    return static_cast<std::int64_t>(block.requested.get());
+  }
   Result<Block*> Obtain(Arena& arena, const Request& request);
   // When the arena has no hole for it.
-  [[gnu::noinline]] Result<Block*> ObtainSlow(Arena& arena, const Request& request);
+  Result<Block*> ObtainSlow(Arena& arena, const Request& request);
   // When there is no more; counts a failure.
   Result<Block*> ObtainShort(Arena& arena, const Request& request, const Status& cause);
   // A hole of another arena, which the block stays a part of. At its free it waits for the stream
@@ -142,8 +185,9 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   // that it is from is not done with it, and it is free again.
   bool Lend(const Arena& arena, Block* block);
   Block* TryArena(Arena& arena, const Request& request);
-  [[gnu::noinline]] Status FreeSlow(ThreadCache& cache, DeviceAddress address, Block* block,
-                                    Arena& arena);
+  // A block that is not just put back: streams use it, or it is oversize, or its free is recorded.
+  [[gnu::noinline]] Status FreeSlow(ThreadCache& cache, DeviceAddress address,
+                                    AddressIndex::Found found, Arena& arena);
   // A block that nobody uses any more, back into its arena.
   Status Return(Block* block);
   // Pass-through: back to the device, once its stream is done.
@@ -192,7 +236,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
 
   // The stream that a live block was allocated for.
   static hal::StreamHandle StreamOf(const Block& block, const Arena& arena) {
-    const auto* const uses = static_cast<const Uses*>(block.attachment);
+    const Uses* const uses = ListOfUses(block.attachment);
     return uses != nullptr && uses->lent ? uses->clocks.front()->stream() : arena.clock.stream();
   }
   static AllocationInfo InfoOf(const Block& block, const Arena& arena);
@@ -223,6 +267,9 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   const std::uint64_t largest_;   // request that needs no second thought
   const bool rounds_up_;          // in steps of a power of two
   const std::uint64_t oversize_;  // blocks from here on are counted apart
+  // Blocks below this size go back into their arena without a second thought.
+  const std::uint64_t returned_below_;
+  const bool counts_requests_;  // for the age of what is free
   telemetry::EventLog& log_;
   EventPool events_;
   AddressIndex index_;

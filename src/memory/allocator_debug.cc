@@ -42,6 +42,7 @@ Result<DeviceAddress> AllocatorCore::AllocateRarely(Bytes size, hal::StreamHandl
   if (request.alignment == kQuantum) return Allocate(size, stream, {.tag = tag});
   request.size = Round(request.size);
   ThreadCache& cache = Local();
+  CountMiss(cache);
   return AllocateFrom(Route(cache, stream, KindOf(request.size)), cache, request);
 }
 
@@ -51,7 +52,7 @@ Result<DeviceAddress> AllocatorCore::AllocateChecked(Request request) {
   request.size = layout.size;
   ThreadCache& cache = Local();
   Arena& arena = Route(cache, request.stream, KindOf(request.size));
-  cache.shard->CountMiss();
+  CountMiss(cache);
   KEEL_ASSIGN(Block* const block, Obtain(arena, request));
   const Result<DeviceAddress> address =
       debug_->Add(block, layout, asked, request.tag, telemetry::CaptureStack());

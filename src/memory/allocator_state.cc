@@ -325,7 +325,7 @@ std::string AllocatorCore::Report() {
   for (Arena* const arena : arenas_.List()) {
     const ShortLockGuard lock(arena->mutex);
     free_bytes += arena->blocks.free_bytes();
-    pieces += arena->blocks.free_blocks();
+    pieces += arena->blocks.CountFree();
     if (!arena->open) kept += arena->blocks.free_bytes();
     if (const Block* const block = arena->blocks.Largest(); block != nullptr) {
       largest = std::max(largest, block->size);

@@ -40,6 +40,7 @@ struct Arena {
         clock(its_clock),
         kind(its_kind),
         front(its_front),
+        front_always(its_front / kFrontParts),
         cutting(its_cutting),
         requests(its_requests),
         pool(its_pool),
@@ -53,6 +54,9 @@ struct Arena {
   StreamClock& clock;
   const telemetry::Pool kind;
   const std::uint64_t front;  // bytes of it that a thread may keep for itself
+  // Blocks up to this size are kept whatever the thread asks for: see thread_cache.h.
+  static constexpr std::uint64_t kFrontParts = 16;
+  const std::uint64_t front_always;
   const Cutting cutting;
   // How many requests the allocator had so far, if that is counted: the date of what is freed.
   const std::atomic<std::uint32_t>& requests;

@@ -6,14 +6,15 @@
 #include <bit>
 #include <cassert>
 #include <iterator>
-#include <limits>
 #include <memory>
 
 namespace keel::memory {
 namespace {
 
-// How many blocks of a bin are looked at for the one that fits best.
-constexpr int kLook = 4;
+// One of two, without a jump: a processor would guess wrong half of the time.
+Block* Choose(bool first, Block* a, Block* b) {
+  return __builtin_expect_with_probability(static_cast<long>(first), 1, 0.5) != 0 ? a : b;
+}
 
 std::uint32_t Later(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::int32_t>(a - b) > 0 ? a : b;
@@ -35,17 +36,18 @@ inline std::size_t BlockPool::BinOf(std::uint64_t size) {
   return linear + (exponent << 6) + ((quanta >> exponent) & 63);
 }
 
+void BlockPool::AddChunk() {
+  Chunk& chunk = *chunks_.emplace_back(std::make_unique<Chunk>());
+  chunk.pool = this;
+  for (auto block = chunk.blocks.rbegin(); block != chunk.blocks.rend(); ++block) Recycle(&*block);
+}
+
 inline Block* BlockPool::NewBlock(std::uint64_t address, std::uint64_t size, Block::State state) {
-  if (spare_ == nullptr) {
-    Chunk& chunk = *chunks_.emplace_back(std::make_unique<Chunk>());
-    chunk.pool = this;
-    for (auto block = chunk.blocks.rbegin(); block != chunk.blocks.rend(); ++block) {
-      Recycle(&*block);
-    }
+  if (spare_ == nullptr) [[unlikely]] {
+    AddChunk();
   }
   Block* const block = spare_;
-  spare_ = block->next;
-  std::construct_at(block);
+  spare_ = block->after;
   block->address = address;
   block->size = size;
   block->state = state;
@@ -53,7 +55,7 @@ inline Block* BlockPool::NewBlock(std::uint64_t address, std::uint64_t size, Blo
 }
 
 inline void BlockPool::Recycle(Block* block) {
-  block->next = spare_;
+  block->after = spare_;
   spare_ = block;
 }
 
@@ -67,8 +69,6 @@ inline void BlockPool::Insert(Block* block) {
   bins_[bin] = block;
   words_[bin / 64] |= std::uint64_t{1} << (bin % 64);
   summary_ |= std::uint64_t{1} << (bin / 64);
-  free_bytes_ += block->size;
-  ++free_;
 }
 
 inline void BlockPool::Erase(Block* block) {
@@ -78,38 +78,52 @@ inline void BlockPool::Erase(Block* block) {
   std::uint64_t& word = words_[bin / 64];
   word &= ~(std::uint64_t{bins_[bin] == &end_} << (bin % 64));
   summary_ &= ~(std::uint64_t{word == 0} << (bin / 64));
-  free_bytes_ -= block->size;
-  --free_;
 }
 
-inline Block* BlockPool::SmallestOfFirst(Block* list, std::uint64_t size, int look) const {
+// How much larger than the request a block is; more than anything that is free if it does not fit.
+inline std::uint64_t ExcessOf(const Block& block, std::uint64_t size) { return block.size - size; }
+
+inline Block* BlockPool::BetterOfTwo(Block* first, std::uint64_t size) const {
+  Block* const second = first->next;
+  const std::uint64_t excess = ExcessOf(*first, size);
+  const std::uint64_t other = ExcessOf(*second, size);
+  const bool lower = second->address < first->address;
+  return Choose((other < excess) | ((other == excess) & lower), second, first);
+}
+
+// Nothing larger: then what is in the request's own bin is worth a closer look.
+Block* BlockPool::FindFitSlow(std::size_t bin, std::uint64_t size) const {
   Block* best = nullptr;
-  for (int i = 0; i < look && list != End(); ++i, list = list->next) {
-    if (list->size < size) continue;
-    if (best == nullptr || list->size < best->size ||
-        (list->size == best->size && list->address < best->address)) {
-      best = list;
+  for (Block* block = bins_[bin]; block != End(); block = block->next) {
+    if (block->size < size) continue;
+    if (best == nullptr || block->size < best->size ||
+        (block->size == best->size && block->address < best->address)) {
+      best = block;
     }
   }
   return best;
 }
 
-Block* BlockPool::FindFit(std::uint64_t size) const {
+inline Block* BlockPool::FindFitInline(std::uint64_t size) const {
   const std::size_t bin = BinOf(size);
-  if (Block* const found = SmallestOfFirst(bins_[bin], size, kLook); found != nullptr) return found;
   // Every block of a later bin fits.
   std::size_t word = bin / 64;
-  std::uint64_t bits = bin % 64 == 63 ? 0 : words_[word] & (~std::uint64_t{0} << (bin % 64 + 1));
+  std::uint64_t bits = words_[word] & (~std::uint64_t{1} << (bin % 64));
   if (bits == 0) {
     const std::uint64_t words = summary_ & ~((std::uint64_t{2} << word) - 1);
-    // Nothing larger: then what is in the request's own bin is worth a closer look.
-    if (words == 0) return SmallestOfFirst(bins_[bin], size, std::numeric_limits<int>::max());
+    if (words == 0) [[unlikely]] {
+      return FindFitSlow(bin, size);
+    }
     word = static_cast<std::size_t>(std::countr_zero(words));
     bits = words_[word];
   }
-  return SmallestOfFirst(bins_[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))], size,
-                         kLook);
+  const std::size_t later = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+  Block* const own = BetterOfTwo(bins_[bin], size);
+  Block* const other = BetterOfTwo(bins_[later], size);
+  return Choose(own->size >= size, own, other);
 }
+
+Block* BlockPool::FindFit(std::uint64_t size) const { return FindFitInline(size); }
 
 inline Block* BlockPool::MergeFree(Block* block) {
   if (Block* const before = block->before; before->free()) {
@@ -146,6 +160,7 @@ Block* BlockPool::Add(std::uint64_t address, std::uint64_t size, std::uint64_t e
   block->epoch = epoch;
   block->date = date;
   bytes_ += size;
+  free_bytes_ += size;
   const auto after = spans_.lower_bound(address);
   assert(after == spans_.end() || address + size <= after->first);
   const auto before = after == spans_.begin() ? spans_.end() : std::prev(after);
@@ -180,32 +195,26 @@ Block* BlockPool::Add(std::uint64_t address, std::uint64_t size, std::uint64_t e
   return MergeFree(block);
 }
 
+inline Block* BlockPool::SplitAt(Block* block, std::uint64_t address) {
+  Block* const rest = NewBlock(address, block->end() - address, Block::State::kFree);
+  rest->epoch = block->epoch;
+  rest->date = block->date;
+  rest->before = block;
+  rest->after = block->after;
+  block->after->before = rest;
+  block->after = rest;
+  block->size = address - block->address;
+  return rest;
+}
+
 inline Block* BlockPool::CutOut(Block* free, std::uint64_t address, std::uint64_t size) {
   assert(free->address <= address && address + size <= free->end());
   Block* middle = free;
   if (free->address < address) {
-    middle = NewBlock(address, free->end() - address, Block::State::kFree);
-    middle->epoch = free->epoch;
-    middle->date = free->date;
-    middle->before = free;
-    middle->after = free->after;
-    free->after->before = middle;
-    free->after = middle;
-    free->size = address - free->address;
+    middle = SplitAt(free, address);
     Insert(free);
   }
-  if (address + size < middle->end()) {
-    Block* const rest =
-        NewBlock(address + size, middle->end() - address - size, Block::State::kFree);
-    rest->epoch = middle->epoch;
-    rest->date = middle->date;
-    rest->before = middle;
-    rest->after = middle->after;
-    middle->after->before = rest;
-    middle->after = rest;
-    middle->size = size;
-    Insert(rest);
-  }
+  if (size < middle->size) Insert(SplitAt(middle, address + size));
   return middle;
 }
 
@@ -216,6 +225,7 @@ void BlockPool::Remove(Block* free, std::uint64_t address, std::uint64_t size) {
   const auto found = std::prev(spans_.upper_bound(address));
   Span& span = found->second;
   bytes_ -= size;
+  free_bytes_ -= size;
   Block* const before = gone->before;
   Block* const after = gone->after;
   Recycle(gone);
@@ -248,35 +258,57 @@ void BlockPool::Remove(Block* free, std::uint64_t address, std::uint64_t size) {
   }
 }
 
+inline void BlockPool::MarkTaken(Block* block) {
+  block->state = Block::State::kTaken;
+  block->mark = 0;
+  block->attachment = nullptr;
+  free_bytes_ -= block->size;
+  ++taken_;
+}
+
 Block* BlockPool::Take(Block* free, std::uint64_t address, std::uint64_t size) {
   assert(free->free());
   Erase(free);
   Block* const block = CutOut(free, address, size);
-  block->state = Block::State::kTaken;
-  block->mark = 0;
-  block->attachment = nullptr;
-  ++taken_;
+  MarkTaken(block);
   return block;
+}
+
+Block* BlockPool::AllocateAligned(std::uint64_t size, std::uint64_t alignment) {
+  Block* const fit = FindFit(size + alignment - kQuantum);
+  if (fit == nullptr) return nullptr;
+  return Take(fit, (fit->address + alignment - 1) & ~(alignment - 1), size);
 }
 
 Block* BlockPool::Allocate(std::uint64_t size, std::uint64_t alignment, std::uint64_t slack) {
   assert(size != 0 && size % kQuantum == 0 && std::has_single_bit(alignment));
-  if (alignment <= kQuantum) {
-    Block* const fit = FindFit(size);
-    if (fit == nullptr) return nullptr;
-    return Take(fit, fit->address, fit->size - size <= slack ? fit->size : size);
+  if (alignment > kQuantum) [[unlikely]] {
+    return AllocateAligned(size, alignment);
   }
-  Block* const fit = FindFit(size + alignment - kQuantum);
+  Block* const fit = FindFitInline(size);
   if (fit == nullptr) return nullptr;
-  return Take(fit, (fit->address + alignment - 1) & ~(alignment - 1), size);
+  Erase(fit);
+  if (fit->size - size > slack) Insert(SplitAt(fit, fit->address + size));
+  MarkTaken(fit);
+  return fit;
 }
 
 Block* BlockPool::Free(Block* block, std::uint64_t epoch, std::uint32_t date) {
   assert(block->state == Block::State::kTaken);
   block->epoch = epoch;
   block->date = date;
+  free_bytes_ += block->size;
   --taken_;
   return MergeFree(block);
+}
+
+std::size_t BlockPool::CountFree() const {
+  std::size_t count = 0;
+  ForEachFree(0, [&](const Block* /*block*/) {
+    ++count;
+    return true;
+  });
+  return count;
 }
 
 void BlockPool::ForEachFree(std::uint64_t size, const std::function<bool(Block*)>& visit) const {
@@ -365,11 +397,10 @@ std::string BlockPool::Check() const {
       ++filed;
     }
   }
-  if (filed != free || free != free_ || taken != taken_ || bytes != bytes_ ||
-      free_bytes != free_bytes_) {
+  if (filed != free || taken != taken_ || bytes != bytes_ || free_bytes != free_bytes_) {
     return fmt::format(
-        "counters: {} filed, {} free of {} counted, {} taken of {}, {} bytes of {}, {} free of {}",
-        filed, free, free_, taken, taken_, bytes, bytes_, free_bytes, free_bytes_);
+        "counters: {} filed of {} free, {} taken of {}, {} bytes of {}, {} free of {}", filed, free,
+        taken, taken_, bytes, bytes_, free_bytes, free_bytes_);
   }
   return {};
 }

@@ -8,10 +8,10 @@
 // for an end.
 //
 // Free blocks are found by size, without a scan: a bin for each multiple of 512 bytes up to 64 KiB
-// and 64 bins for each doubling above, with a bitmap over the bins. A request takes the smallest of
-// the first few blocks in its own bin that fit, else one of the next bin that has any: a waste of
-// at most 1/64 against exact best fit. Allocate and Free cost a constant: no more at 65,536 holes
-// than at 64 (docs/essays/finding-a-hole.md).
+// and 64 bins for each doubling above, with a bitmap over the bins. A request takes the better of
+// the first two blocks in its own bin if one fits, else one of the next bin that has any: a waste
+// of at most 1/64 against exact best fit. Allocate and Free cost a constant: no more at 65,536
+// holes than at 64 (docs/essays/finding-a-hole.md).
 //
 // Not thread-safe: the owner has the lock. A Block lives until it merges or its span goes; whoever
 // holds a taken one may keep its address.
@@ -152,7 +152,8 @@ class BlockPool {
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t free_bytes() const { return free_bytes_; }
   std::size_t taken_blocks() const { return taken_; }
-  std::size_t free_blocks() const { return free_; }
+  // Walks them.
+  std::size_t CountFree() const;
 
   // Empty, or what is wrong with the books: every invariant of this header. For tests; walks all.
   std::string Check() const;
@@ -170,29 +171,37 @@ class BlockPool {
   static constexpr std::size_t kWords = kBins / 64;
 
   static std::size_t BinOf(std::uint64_t size);
-  Block* NewBlock(std::uint64_t address, std::uint64_t size, Block::State state);
+  [[gnu::always_inline]] Block* NewBlock(std::uint64_t address, std::uint64_t size,
+                                         Block::State state);
+  [[gnu::noinline]] void AddChunk();
   void Recycle(Block* block);
   void Insert(Block* block);  // into its bin
   void Erase(Block* block);   // out of its bin
-  Block* MergeFree(Block* block);
+  [[gnu::always_inline]] Block* MergeFree(Block* block);
+  [[gnu::always_inline]] Block* FindFitInline(std::uint64_t size) const;
+  [[gnu::noinline]] Block* FindFitSlow(std::size_t bin, std::uint64_t size) const;
+  void MarkTaken(Block* block);
+  [[gnu::noinline]] Block* AllocateAligned(std::uint64_t size, std::uint64_t alignment);
+  // The block ends at `address` from now on; returns the rest, free like it and in no bin.
+  [[gnu::always_inline]] Block* SplitAt(Block* block, std::uint64_t address);
   // Cuts [address, address + size) out of a free block that is in no bin any more; what is left on
   // the sides is free again. Returns the block of the middle, still marked free and in no bin.
   Block* CutOut(Block* free, std::uint64_t address, std::uint64_t size);
   Block* BorderAt(std::uint64_t address);
   Block* End() const { return const_cast<Block*>(&end_); }
-  Block* SmallestOfFirst(Block* list, std::uint64_t size, int look) const;
+  // Of the first two blocks of a list, the one that fits better; if neither does, any.
+  [[gnu::always_inline]] Block* BetterOfTwo(Block* first, std::uint64_t size) const;
 
   void* owner_ = nullptr;
   std::uint64_t summary_ = 0;  // bit w: words_[w] is not zero
+  std::uint64_t free_bytes_ = 0;
   std::array<std::uint64_t, kWords> words_{};
   std::array<Block*, kBins> bins_{};
   // Behind the last block of every bin, and behind itself, with no bytes: lists are changed and
   // searched without asking where they end, which processors guess wrong.
   Block end_;
   std::uint64_t bytes_ = 0;
-  std::uint64_t free_bytes_ = 0;
   std::size_t taken_ = 0;
-  std::size_t free_ = 0;
   std::map<std::uint64_t, Span> spans_;  // by begin
   std::vector<std::unique_ptr<Chunk>> chunks_;
   Block* spare_ = nullptr;

@@ -31,12 +31,12 @@ TEST(BlockPool, TakesTheLowestBytesOfABlockAndMergesThemBack) {
   EXPECT_EQ(pool.free_bytes(), kMiB - 2048);
   pool.Free(a);
   pool.Free(c);
-  EXPECT_EQ(pool.free_blocks(), 2u);  // c met the rest, a meets b
+  EXPECT_EQ(pool.CountFree(), 2u);  // c met the rest, a meets b
   EXPECT_EQ(pool.Check(), "");
   Block* const all = pool.Free(b);
   EXPECT_EQ(all->address, 4 * kMiB);
   EXPECT_EQ(all->size, kMiB);
-  EXPECT_EQ(pool.free_blocks(), 1u);
+  EXPECT_EQ(pool.CountFree(), 1u);
   EXPECT_EQ(pool.Check(), "");
 }
 
@@ -67,7 +67,7 @@ TEST(BlockPool, AlignsOnRequest) {
   EXPECT_EQ(block->size, kMiB);
   EXPECT_EQ(pool.Check(), "");
   pool.Free(block);
-  EXPECT_EQ(pool.free_blocks(), 1u);
+  EXPECT_EQ(pool.CountFree(), 1u);
 }
 
 TEST(BlockPool, SpansThatMeetBecomeOne) {
@@ -92,7 +92,7 @@ TEST(BlockPool, SpansThatAreKeptApartNeverShareABlock) {
   Block* const b = pool.Allocate(kMiB);
   pool.Free(a);
   pool.Free(b);
-  EXPECT_EQ(pool.free_blocks(), 2u);
+  EXPECT_EQ(pool.CountFree(), 2u);
   EXPECT_EQ(pool.Check(), "");
 }
 
@@ -214,7 +214,7 @@ TEST(BlockPool, FindsAHoleAmongManyWithoutAScan) {
   std::vector<Block*> blocks;
   for (std::uint64_t i = 0; i < kHoles * 2; ++i) blocks.push_back(pool.Allocate(2048));
   for (std::size_t i = 0; i < blocks.size(); i += 2) pool.Free(blocks[i]);
-  EXPECT_EQ(pool.free_blocks(), kHoles);
+  EXPECT_EQ(pool.CountFree(), kHoles);
   EXPECT_EQ(pool.Allocate(4096), nullptr);
   for (std::uint64_t i = 0; i < kHoles; ++i) ASSERT_NE(pool.Allocate(1536), nullptr);
   EXPECT_EQ(pool.Check(), "");

@@ -604,6 +604,34 @@ TEST_F(DeviceAllocatorFixture, PassThroughGivesAlignedBlocksBackAtOnce) {
   EXPECT_EQ(allocator->reserved(), 0_B);
 }
 
+// A block that is large beside what a thread may keep pushes many others out: it is kept only if
+// its size was asked for, and then the next request of that size is a hit.
+TEST_F(DeviceAllocatorFixture, AThreadKeepsWhatItWillAskForAgain) {
+  const auto allocator = Make({});
+  const auto misses = [&] { return allocator->Stats().front_cache_misses; };
+  for (const Bytes size : {4_KiB, 1_MiB}) {
+    SCOPED_TRACE(ToString(size));
+    const std::int64_t before = misses();
+    for (int i = 0; i < 10; ++i) {
+      const DeviceAddress block = Need(allocator->Allocate(size, s1()));
+      ASSERT_TRUE(IsOk(allocator->Free(block)));
+    }
+    EXPECT_EQ(misses(), before + 1);
+  }
+  // Of ever new sizes none is, and the small block stays where it is when they are freed.
+  std::vector<DeviceAddress> blocks;
+  for (std::uint64_t i = 0; i < 512; ++i) {
+    blocks.push_back(Need(allocator->Allocate(256_KiB + Bytes(512 * i), s1())));
+  }
+  const DeviceAddress small = Need(allocator->Allocate(4_KiB, s1()));
+  ASSERT_TRUE(IsOk(allocator->Free(small)));
+  for (std::size_t i = 0; i < 256; ++i) ASSERT_TRUE(IsOk(allocator->Free(blocks[i])));
+  const std::int64_t before = misses();
+  EXPECT_EQ(Need(allocator->Allocate(4_KiB, s1())), small);
+  EXPECT_EQ(misses(), before);
+  EXPECT_EQ(allocator->Check(), "");
+}
+
 KEEL_WITH_BOTH_SOURCES(DeviceAllocatorTest);
 
 }  // namespace

@@ -34,7 +34,8 @@ Block* ThreadCache::Take(Shelves& shelves, std::size_t number) {
   for (const Block* block = first; block != nullptr; block = block->next) {
     shelves.bytes -= block->size;
   }
-  shelf = {};
+  shelf.size = 0;
+  shelf.top = nullptr;
   shelves.used &= ~(std::uint64_t{1} << number);
   return first;
 }

@@ -5,6 +5,11 @@
 // loads and a store, with no lock that anybody else takes: the lock here is biased to the owner
 // (biased_lock.h). A shelf that another size needs, and a cache that is full, go back to the arena.
 //
+// Not everything is worth a place. A block that is large beside what may be kept (more than a
+// sixteenth) pushes out many others, and is worth that only if the thread will ask for its size
+// again: it is kept if this is the size that was last asked for in vain on its shelf. Programs with
+// ever new sizes go past the cache, at the price of a look.
+//
 // Blocks on a shelf count as taken there. When an arena has no hole for a request, what all threads
 // keep for it is taken back first, so nothing is wasted on idle threads.
 #pragma once
@@ -35,13 +40,32 @@ class ThreadCache {
   // All of these need the lock.
   Block* Pop(Arena& arena, std::uint64_t size) {
     Shelves* const shelves = Find(arena);
-    if (shelves == nullptr) return nullptr;
+    if (shelves == nullptr) [[unlikely]] {
+      return nullptr;
+    }
     Shelf& shelf = shelves->shelf[ShelfOf(size)];
-    if (shelf.size != size || shelf.top == nullptr) return nullptr;
+    if (shelf.size != size || shelf.top == nullptr) {
+      shelf.missed = size;
+      return nullptr;
+    }
     Block* const block = shelf.top;
     shelf.top = block->next;
     shelves->bytes -= size;
     return block;
+  }
+  // The thread works with the arena from now on. Also one of which it may keep nothing has its
+  // shelves, so that the common calls need not ask.
+  void Open(Arena& arena) {
+    if (Find(arena) == nullptr) Make(arena);
+  }
+  // Whether a block of this size is worth keeping. For the owner; needs no lock.
+  bool Keeps(const Arena& arena, std::uint64_t size) const {
+    if (size <= arena.front_always) return true;
+    const Shelves* const shelves = Find(arena);
+    if (shelves == nullptr) [[unlikely]] {
+      return false;
+    }
+    return (shelves->shelf[ShelfOf(size)].missed == size) & (size <= arena.front);
   }
   // Keeps the block; what has to leave for it is returned.
   Batch Push(Arena& arena, Block* block) {
@@ -80,6 +104,7 @@ class ThreadCache {
   struct Shelf {
     std::uint64_t size = 0;
     Block* top = nullptr;
+    std::uint64_t missed = 0;  // the owner's own: the size that was last asked for in vain
   };
   struct Shelves {
     Arena* arena = nullptr;
@@ -90,7 +115,7 @@ class ThreadCache {
   static std::size_t ShelfOf(std::uint64_t size) {
     return (size / kQuantum * 0x9E3779B97F4A7C15) >> 58;
   }
-  Shelves* Find(const Arena& arena) {
+  Shelves* Find(const Arena& arena) const {
     return arena.index < shelves_.size() ? shelves_[arena.index].get() : nullptr;
   }
   static void Put(Shelves& shelves, Shelf& shelf, Block* block) {

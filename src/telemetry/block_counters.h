@@ -161,13 +161,13 @@ class BlockCounters {
 class alignas(64) BlockCounters::Shard {
  public:
   // A block of `bytes`, of which `requested` were asked for, is handed out.
-  void Allocated(Pool pool, std::int64_t bytes, std::int64_t requested) {
+  [[gnu::always_inline]] void Allocated(Pool pool, std::int64_t bytes, std::int64_t requested) {
     TakeTurn(pool);
     NoticeWindow();
     Add(pool, bytes, requested);
   }
   // It is free.
-  void Freed(Pool pool, std::int64_t bytes, std::int64_t requested) {
+  [[gnu::always_inline]] void Freed(Pool pool, std::int64_t bytes, std::int64_t requested) {
     TakeTurn(pool);
     NoticeWindow();
     Remove(pool, bytes, requested);
@@ -209,8 +209,9 @@ class alignas(64) BlockCounters::Shard {
 
   // Before the update is noted: what others did until now ends with their window.
   void TakeTurn(Pool pool) {
-    if (pool == Pool::kLarge && parent_.turn_.load(std::memory_order_relaxed) != this)
-        [[unlikely]] {
+    // Both are asked: which pool it is, a processor cannot guess.
+    const bool others = parent_.turn_.load(std::memory_order_relaxed) != this;
+    if (static_cast<unsigned>(pool == Pool::kLarge) & static_cast<unsigned>(others)) [[unlikely]] {
       parent_.FoldForTurn(this);
     }
   }
