@@ -95,8 +95,9 @@ void AllocatorCore::PlanArena(Arena& arena, std::span<const PoolBlock> wanted, P
         plan.live.emplace_back(block->address);
         if (meets && IsThatOf(*want, *block)) continue;
         plan.leaving.emplace_back(block->address);
-        const auto* const uses = static_cast<const Uses*>(block->attachment);
-        if (uses != nullptr) {
+        if (StreamClock* const only = OnlyUse(block->attachment); only != nullptr) {
+          plan.busy.push_back(only);
+        } else if (const Uses* const uses = ListOfUses(block->attachment); uses != nullptr) {
           plan.busy.insert(plan.busy.end(), uses->clocks.begin(), uses->clocks.end());
         }
       } else if (meets) {
@@ -150,7 +151,7 @@ void AllocatorCore::ForgetUses(DeviceAddress address) {
   Block* const block = index_.Find(address.value());
   if (block == nullptr) return;
   const ShortLockGuard lock(Arena::Of(*block).mutex);
-  delete static_cast<Uses*>(std::exchange(block->attachment, nullptr));
+  delete ListOfUses(std::exchange(block->attachment, nullptr));
 }
 
 Status AllocatorCore::TakeAgain(Arena& arena, std::span<const PoolBlock> wanted) {
@@ -169,11 +170,7 @@ Status AllocatorCore::TakeAgain(Arena& arena, std::span<const PoolBlock> wanted)
                         ToString(want->address)));
       }
       block = arena.blocks.Take(block, address, want->size.count());
-      index_.Add(block);
-      if (block->size >= oversize_) {
-        const MutexLock stats_lock(stats_mutex_);
-        slow_.oversize_allocations.Increase(1);
-      }
+      Publish(block);
       HandOut(shard, *block, arena.kind, want->requested, want->tag);
       Record(telemetry::EventAction::kAlloc, block->address, want->requested.count(),
              arena.clock.stream(), want->tag);

@@ -1,10 +1,10 @@
 // CopyChoice: whether copies of a size are staged or left to the driver, by what was measured.
 //
-// Copies below the threshold are the driver's: workers that sleep take longer to wake than such a copy
-// takes. Above it, which of the two is faster depends on the driver, the link and the cores. So up to
-// kMost the first copies of each power of two go both ways in turns, kSamples each; the best time of
-// either counts, because what disturbs a copy only makes it slower; and the faster way is kept for
-// good. Until then, and from kMost on, they are staged.
+// Copies below the threshold are the driver's: workers that sleep take longer to wake than such a
+// copy takes. Above it, which of the two is faster depends on the driver, the link and the cores.
+// So up to kMost the first copies of each power of two go both ways in turns, kSamples each; the
+// best time of either counts, because what disturbs a copy only makes it slower; and the faster way
+// is kept for good. Until then, and from kMost on, they are staged.
 //
 // For one device and direction. Thread-safe; a size that is decided costs one load.
 #pragma once

@@ -261,10 +261,10 @@ TEST_F(StagingKeysTest, StagingThreshold) {
     EXPECT_EQ(went.to_host, to_host) << text << " " << ToString(size);
   };
   for (const char* const text : {"", "staging_threshold:auto"}) {
-    expect(text, 127_KiB, false, false);
-    expect(text, 128_KiB, false, true);
-    expect(text, 512_KiB - 1_B, false, true);
-    expect(text, 512_KiB, true, true);
+    expect(text, 256_KiB - 1_B, false, false);
+    expect(text, 256_KiB, false, true);
+    expect(text, 1_MiB - 1_B, false, true);
+    expect(text, 1_MiB, true, true);
   }
   expect("staging_threshold:1MiB", 1_MiB - 1_B, false, false);
   expect("staging_threshold:1MiB", 1_MiB, true, true);

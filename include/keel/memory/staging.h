@@ -73,7 +73,8 @@ class KEEL_EXPORT Staging {
     std::uint64_t staged = 0;
     std::uint64_t direct = 0;  // the driver's own path
     std::uint64_t pinned = 0;  // without a buffer, from memory that was pinned
-    // Copies that were timed, and how many powers of two above the threshold are the driver's for it.
+    // Copies that were timed, and how many powers of two above the threshold are the driver's for
+    // it.
     std::uint64_t measured = 0;
     std::uint64_t overruled = 0;
   };
