@@ -173,7 +173,7 @@ TEST_F(SlotsTest, AHeldOutputIsNotOverwritten) {
     EXPECT_EQ(bench_.Read(kept.address()), Same(1));
   }
   HeldOutput moved = std::move(kept);
-  EXPECT_FALSE(kept);
+  EXPECT_FALSE(kept);  // NOLINT(bugprone-use-after-move): what the test is about
   EXPECT_EQ(bench_.Read(moved.address()), Same(1));
   EXPECT_TRUE(IsOk(moved.Close()));
   EXPECT_TRUE(IsOk(moved.Close())) << "of nothing";
@@ -271,7 +271,9 @@ TEST_F(SlotsTest, AStepLooksOnlyAtWhatMoved) {
     }
     ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
     std::vector<float> expected(kFloats);
-    for (std::size_t i = 0; i < kFloats; ++i) expected[i] = static_cast<float>(i / 4);
+    for (int i = 0; i < kMany; ++i) {
+      std::fill_n(expected.begin() + 4 * i, 4, static_cast<float>(i));
+    }
     for (const int moving : {0, 1, 3, kMany}) {
       for (int i = 0; i < moving; ++i) {
         const float value = static_cast<float>(1000 * moving + i);
@@ -389,6 +391,7 @@ TEST_F(SlotsTest, ManyThreadsMakeTheSlotsOnce) {
     ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
     bench_.device().ResetCounts();
     std::vector<std::thread> threads;
+    threads.reserve(8);
     for (int i = 0; i < 8; ++i) {
       threads.emplace_back([&] {
         const hal::Stream stream = Need(hal::Stream::Create(bench_.inner()));
