@@ -133,10 +133,10 @@ Result<DeviceAddress> Lease::address(BindingId binding) const {
                   PolicyName(state_->choices->at(binding.index))));
 }
 
-Status Lease::Bind(BindingId binding, Buffer buffer) {
+Status Lease::Bind(BindingId binding, const Buffer& buffer) {
   if (slot_ == nullptr) return NoLease();
   if (slot_->use.mark != 0) return FailedPrecondition("the lease's step was launched already");
-  return state_->BindStep(*slot_, binding.index, std::move(buffer));
+  return state_->BindStep(*slot_, binding.index, buffer);
 }
 
 Status Lease::Launch(Deadline deadline) {

@@ -112,6 +112,7 @@ TEST_F(MisuseTest, ALeaseIsForOneStep) {
   EXPECT_EQ(executable->stats().steps, 0u) << "counted when the lease goes";
 
   Lease moved = std::move(lease);
+  // NOLINTBEGIN(bugprone-use-after-move)
   EXPECT_FALSE(lease);
   EXPECT_TRUE(moved);
   constexpr std::string_view kNone = "this lease has no slot: it was moved from";
@@ -122,6 +123,7 @@ TEST_F(MisuseTest, ALeaseIsForOneStep) {
   }
   EXPECT_FALSE(lease.done());
   EXPECT_TRUE(lease.report().actions().empty());
+  // NOLINTEND(bugprone-use-after-move)
   EXPECT_TRUE(IsOk(moved.Wait(Soon())));
   // Assigned over, a lease gives its slot back: two slots suffice for any number.
   for (int i = 0; i < 5; ++i) {

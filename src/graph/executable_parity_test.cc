@@ -88,6 +88,7 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
     };
     const auto plain = [&] { return Need(hal::PlainMemory::Create(rig.bench.inner(), kSize)); };
     std::vector<hal::PlainMemory> places;
+    places.reserve(kPlaces);
     for (int i = 0; i < kPlaces; ++i) places.push_back(plain());
     const hal::PlainMemory totals[] = {plain(), plain()};
     for (const hal::PlainMemory& total : totals) put(total.address(), Same(0));
@@ -141,6 +142,7 @@ TEST_P(ParityTest, StepsGiveBitForBitWhatTheyGiveWithoutGraphs) {
     inputs.push_back(Need(hal::MappedMemory::Create(owner.bench.inner(), kSize, grants)));
   }
   std::vector<std::thread> running;
+  running.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) {
     running.emplace_back([&, i, steps = StepsOf(threads)] {
       Run(*rigs[static_cast<std::size_t>(i % devices)],

@@ -66,6 +66,7 @@ TEST_F(RetraceTest, TracesAgainForNewAddressesAndReusesThoseItHas) {
   const Buffer y = bench_.Allocate();
   const Buffer sum = bench_.Allocate();
   std::vector<Buffer> xs;
+  xs.reserve(4);
   for (int i = 0; i < 4; ++i) xs.push_back(bench_.Allocate());
   Step(*executable, tracing, xs[0], y, sum);  // warms up
   Step(*executable, tracing, xs[0], y, sum);  // records
@@ -95,6 +96,7 @@ TEST_F(RetraceTest, KeepsAsManyTracesAsAskedForAndDropsTheLeastRecent) {
   const Buffer y = bench_.Allocate();
   const Buffer sum = bench_.Allocate();
   std::vector<Buffer> xs;
+  xs.reserve(4);
   for (int i = 0; i < 3; ++i) xs.push_back(bench_.Allocate());
   Step(*executable, tracing, xs[0], y, sum);
   Step(*executable, tracing, xs[0], y, sum);

@@ -121,7 +121,7 @@ Status ExecutableState::Bind(std::uint32_t binding, Buffer buffer) {
   return OkStatus();
 }
 
-Status ExecutableState::BindStep(Slot& slot, std::uint32_t binding, Buffer buffer) {
+Status ExecutableState::BindStep(Slot& slot, std::uint32_t binding, const Buffer& buffer) {
   KEEL_TRY(Check(binding, buffer));
   slot.Rebind(binding, &buffer);
   slot.use.strays.push_back(binding);
@@ -551,7 +551,7 @@ Status ExecutableState::Close(Deadline deadline) {
                                             "a lease or a held output was not let go"));
     }
   }
-  const Status waited = Synchronize(deadline);
+  Status waited = Synchronize(deadline);
   if (!waited.ok() && waited.code() != StatusCode::kDeviceLost) return waited;
   std::unique_ptr<SlotSet> set;  // ends without any lock
   std::chrono::microseconds look = kFirstLook;

@@ -30,7 +30,7 @@ class ExecutableState : public MemoryBudget::User,
 
   Status Bind(std::uint32_t binding, Buffer buffer) KEEL_EXCLUDES(mutex_);
   Result<Slot*> Acquire(hal::StreamHandle stream, Deadline deadline) KEEL_EXCLUDES(mutex_);
-  Status BindStep(Slot& slot, std::uint32_t binding, Buffer buffer);
+  Status BindStep(Slot& slot, std::uint32_t binding, const Buffer& buffer);
   Status Launch(Slot& slot, Deadline deadline) KEEL_EXCLUDES(mutex_, recording_mutex_);
   void Release(Slot& slot) noexcept KEEL_EXCLUDES(mutex_);
   Status Hold(Slot& slot, std::uint32_t binding) KEEL_EXCLUDES(mutex_);

@@ -29,6 +29,7 @@ class MemoryBudgetTest : public GraphTest {
 TEST_F(MemoryBudgetTest, TakesFromWhoeverWasUsedLongestAgoAndFromNobodyElse) {
   const auto budget = std::make_shared<MemoryBudget>(3_MiB + 64_KiB);
   std::vector<std::unique_ptr<Executable>> all;
+  all.reserve(4);
   for (const char* name : {"first", "second", "third", "fourth"}) {
     all.push_back(Make(name, budget));
   }
@@ -114,8 +115,10 @@ TEST_F(MemoryBudgetTest, ClosingAndFailingGiveBack) {
 TEST_F(MemoryBudgetTest, ExecutablesThatTakeTurnsAllMakeProgress) {
   const auto budget = std::make_shared<MemoryBudget>(2_MiB + 64_KiB);
   std::vector<std::unique_ptr<Executable>> all;
+  all.reserve(4);
   for (const char* name : {"a", "b", "c", "d"}) all.push_back(Make(name, budget));
   std::vector<std::thread> threads;
+  threads.reserve(all.size());
   for (const std::unique_ptr<Executable>& executable : all) {
     threads.emplace_back([&] {
       const hal::Stream stream = Need(hal::Stream::Create(bench_.inner()));

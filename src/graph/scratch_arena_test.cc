@@ -48,6 +48,7 @@ TEST_F(ScratchArenaTest, ExecutablesOfTwoShapesOnTwoStreamsShareIt) {
                                  Need(hal::Stream::Create(bench_.inner()))};
   const auto arena = Need(ScratchArena::Create(bench_.memory(), 2 * 64_KiB));
   std::vector<std::thread> threads;
+  threads.reserve(2);
   for (std::size_t i = 0; i < 2; ++i) {
     threads.emplace_back([&, floats = sizes[i], stream = streams[i].get()] {
       const Relay relay = MakeRelay("relay" + std::to_string(floats), floats, arena);

@@ -197,7 +197,7 @@ Status Slot::Patch(ReplayReport& report) {
     KEEL_ASSIGN(const hal::GraphHandle child,
                 FindOrTrace(command, trace_reasons_[command], report));
     const Recorded at = At(command);
-    const Status status = device.SetNodeParams(at.exec, at.node, hal::ChildGraph{child});
+    Status status = device.SetNodeParams(at.exec, at.node, hal::ChildGraph{child});
     if (status.code() == StatusCode::kDeviceLost) return status;
     // The new trace has other nodes than the old one, or the device does not update: record anew.
     if (!status.ok()) return Record(Reason::kTopology, report);

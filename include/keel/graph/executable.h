@@ -127,7 +127,7 @@ class KEEL_EXPORT Lease {
   // has none.
   Result<DeviceAddress> address(BindingId binding) const;
   // For this step, instead of what Executable::Bind said.
-  Status Bind(BindingId binding, Buffer buffer);
+  Status Bind(BindingId binding, const Buffer& buffer);
   // Queues the step on the stream, once; when it fails it may be tried again. kFailedPrecondition
   // names a binding that is not bound, and one that was promised not to move and did. `deadline`
   // bounds waiting for the slot's last step, where that is needed: kDeadlineExceeded, and nothing

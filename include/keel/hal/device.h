@@ -283,8 +283,9 @@ class KEEL_EXPORT Device {
   // Gives every node the parameters of the graph's node in the same place. Launches that are
   // queued keep the old ones. Changes nothing when it refuses.
   virtual Result<UpdateReport> UpdateExec(ExecHandle exec, GraphHandle graph) = 0;
-  // `node` is a node of the graph that was instantiated; `command` is of the same kind, and for a
-  // kernel of the same kernel. Launches that are queued keep the old parameters.
+  // `node` is a node of the graph that was instantiated; `command` is of the same kind, for a
+  // kernel of the same kernel, and for a child graph one with the same nodes, as to kind and order
+  // (an error, and the graph is as before). Launches that are queued keep the old parameters.
   virtual Status SetNodeParams(ExecHandle exec, NodeHandle node, const Command& command) = 0;
   // Runs the whole graph as one command of the stream. Launches of one exec do not overlap each
   // other. On a stream that captures it is refused and breaks the capture, as on real drivers; a
