@@ -205,12 +205,14 @@ KEEL_CONFORMANCE_CASE(Loss, AnAddressFromATableIsCheckedToo, .needs = kFaults,
   Device& device = context.device();
   ASSERT_VALUE(const Stream stream, context.NewStream());
   ASSERT_VALUE(const PlainMemory memory, context.NewPlain(4_KiB));
-  ASSERT_VALUE(const PlainMemory table, context.NewPlain(24_B));
+  ASSERT_VALUE(const PlainMemory table, context.NewPlain(40_B));
   ASSERT_VALUE(const AddressRange range, AddressRange::Create(context.shared(), context.granule()));
   ASSERT_VALUE(const KernelHandle copy, context.Kernel(kernels::kCopyTable));
-  ASSERT_OK(context.Write<std::uint64_t>(table.address(),
-                                         {range.address().value(), memory.address().value(), 64}));
+  // A piece, (row, offset, bytes), and its row, (destination, source).
+  ASSERT_OK(context.Write<std::uint64_t>(
+      table.address(), {0, 0, 64, range.address().value(), memory.address().value()}));
   const std::array args = {KernelArg::In(table.address(), 24_B),
+                           KernelArg::In(table.address() + 24_B, 16_B),
                            KernelArg::Value<std::uint64_t>(1)};
   ASSERT_OK(device.LaunchKernel(stream.get(), {.kernel = copy, .args = args}));
   const Status status = stream.Synchronize(InTime());
