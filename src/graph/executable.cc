@@ -149,7 +149,9 @@ const ReplayReport& Lease::report() const {
 }
 
 bool Lease::done() const {
-  return slot_ != nullptr && slot_->use.mark != 0 && slot_->timeline().Reached(slot_->use.mark);
+  if (slot_ == nullptr || slot_->use.mark == 0) return false;
+  (void)slot_->timeline().Look(*state_->memory->device());
+  return slot_->timeline().Reached(slot_->use.mark);
 }
 
 Status Lease::Wait(Deadline deadline) {

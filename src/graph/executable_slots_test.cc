@@ -228,6 +228,46 @@ TEST_F(SlotsTest, TheNextStepComesAfterWhoReadsTheOutput) {
   }
 }
 
+TEST_F(SlotsTest, WhoReadsTheOutputIsNotForgottenWhenTheNextLaunchFails) {
+  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1}));
+  ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
+  const hal::Stream reader = Need(hal::Stream::Create(bench_.inner()));
+  const hal::Stream third = Need(hal::Stream::Create(bench_.inner()));
+  {
+    Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+    ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+    HeldOutput held = Need(lease.Hold(adding.sum));
+    ASSERT_TRUE(IsOk(lease.Wait(Soon())));
+    ASSERT_TRUE(IsOk(bench_.controls().HoldStream(reader.get())));
+    ASSERT_TRUE(IsOk(bench_.inner()->EnqueueFill(
+        reader.get(), {.destination = held.address(), .value = 0, .width = 4, .count = 1})));
+    ASSERT_TRUE(IsOk(held.RecordUse(reader.get())));
+    ASSERT_TRUE(IsOk(held.Close()));
+  }
+  bench_.device().FailNth(Primitive::kLaunchGraph, 1, Internal("injected"));
+  EXPECT_EQ(RunStep(*executable, third.get()).code(), StatusCode::kInternal);
+  // The slot is not free for everybody, and a step on another stream comes after the reader.
+  EXPECT_EQ(executable->Close(Deadline::Now()).code(), StatusCode::kDeadlineExceeded);
+  Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+  ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+  EXPECT_EQ(lease.Wait(Deadline::After(std::chrono::milliseconds(20))).code(),
+            StatusCode::kDeadlineExceeded);
+  ASSERT_TRUE(IsOk(bench_.controls().ReleaseStream(reader.get())));
+  EXPECT_TRUE(IsOk(lease.Wait(Soon())));
+}
+
+TEST_F(SlotsTest, AGenerationThatIsNotKnownSaysNothing) {
+  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1}));
+  Buffer total = bench_.Filled(0);
+  for (const std::uint64_t generation : {0, 7, 0, 7}) {
+    total.generation = generation;
+    ASSERT_TRUE(IsOk(executable->Bind(adding.total, total)));
+    EXPECT_TRUE(IsOk(RunStep(*executable, bench_.stream()))) << generation;
+  }
+}
+
 // G12
 TEST_F(SlotsTest, MemoryThatWasReallocatedAtItsAddressBreaksThePromiseNotToMove) {
   const Adding adding = MakeAdding(Policy::kCopy, Policy::kCopy, BindingAccess::kResident);

@@ -174,23 +174,28 @@ Status ExecutableState::NeedSlots() {
   {
     const MutexLock lock(mutex_);
     if (set_ != nullptr) return OkStatus();
+    creating_ = true;  // what the budget gives is not to be given up before there is something
   }
+  Result<std::unique_ptr<SlotSet>> set = CreateSlots();
+  const MutexLock lock(mutex_);
+  creating_ = false;
+  KEEL_TRY(set.status());
+  set_ = *std::move(set);
+  next_ = 0;
+  log_.clear();
+  log_begin_ = 0;
+  return OkStatus();
+}
+
+Result<std::unique_ptr<SlotSet>> ExecutableState::CreateSlots() {
   if (options.budget != nullptr) {
     KEEL_TRY(options.budget->Take(shared_from_this(), SlotSet::BytesFor(*layout, options.slots)));
   }
   Result<std::unique_ptr<SlotSet>> set =
       SlotSet::Create(program, layout, choices, memory, options.slots, options.kept_traces,
                       options.scratch != nullptr ? options.scratch->address() : DeviceAddress());
-  if (!set.ok()) {
-    if (options.budget != nullptr) options.budget->GiveBack(this);
-    return std::move(set).status();
-  }
-  const MutexLock lock(mutex_);
-  set_ = *std::move(set);
-  next_ = 0;
-  log_.clear();
-  log_begin_ = 0;
-  return OkStatus();
+  if (!set.ok() && options.budget != nullptr) options.budget->GiveBack(this);
+  return set;
 }
 
 bool ExecutableState::InUseLocked() const {
@@ -203,7 +208,7 @@ bool ExecutableState::TryGiveUp() {
   std::unique_ptr<SlotSet> set;  // ends without the lock
   const MutexLock lock(mutex_);
   set = TakeUnusedLocked();
-  if (set == nullptr) return set_ == nullptr;
+  if (set == nullptr) return set_ == nullptr && !creating_;
   evicted_ = true;
   ++totals_.evictions;
   return true;
@@ -288,8 +293,10 @@ Status ExecutableState::AskLocked(Clock::time_point& asked) {
   if (Clock::now() - asked < kAskDevice) return OkStatus();
   asked = Clock::now();
   for (const std::unique_ptr<Slot>& slot : set_->slots()) {
-    if (slot->use.leased || slot->timeline().Idle()) continue;
-    const Status status = slot->timeline().Ask(device());
+    if (slot->timeline().Idle()) continue;
+    // What a lease has is looked at only.
+    const Status status = slot->use.leased ? slot->timeline().StreamDone(device()).status()
+                                           : slot->timeline().Ask(device());
     if (status.code() == StatusCode::kDeviceLost) return status;
   }
   return OkStatus();
@@ -526,6 +533,10 @@ Status ExecutableState::Synchronize(Deadline deadline) {
       Slot& slot = *set->slots()[i];
       if (!slot.use.leased) (void)slot.timeline().Look(device());
       if (slot.timeline().Reached(marks[i])) break;
+      if (slot.use.leased && slot.timeline().lost_track()) {
+        const Result<bool> done = slot.timeline().StreamDone(device());
+        if (done.ok() && *done) break;
+      }
       KEEL_TRY(AskLocked(asked));
       if (deadline.Passed()) {
         return DeadlineExceeded(

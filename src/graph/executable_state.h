@@ -60,6 +60,8 @@ class ExecutableState : public MemoryBudget::User,
   hal::Device& device() const { return *memory->device(); }
   // The slots, made if there are none.
   Status NeedSlots() KEEL_EXCLUDES(mutex_, recording_mutex_);
+  Result<std::unique_ptr<SlotSet>> CreateSlots() KEEL_REQUIRES(creation_mutex_)
+      KEEL_EXCLUDES(mutex_);
   Slot* PickLocked(hal::StreamHandle stream) KEEL_REQUIRES(mutex_);
   void CatchUpLocked(Slot& slot) KEEL_REQUIRES(mutex_);
   void ChangedLocked(std::uint32_t binding) KEEL_REQUIRES(mutex_);
@@ -89,6 +91,7 @@ class ExecutableState : public MemoryBudget::User,
   CondVar released_;
   int waiting_ KEEL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<SlotSet> set_ KEEL_GUARDED_BY(mutex_);
+  bool creating_ KEEL_GUARDED_BY(mutex_) = false;  // the first of them, or new ones
   bool evicted_ KEEL_GUARDED_BY(mutex_) = false;
   std::size_t next_ KEEL_GUARDED_BY(mutex_) = 0;
   std::vector<std::optional<Buffer>> defaults_ KEEL_GUARDED_BY(mutex_);

@@ -133,6 +133,15 @@ Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capab
       }
     }
   }
+  for (std::uint32_t i = 0; i < layout.bindings.size(); ++i) {
+    const BindingLayout& binding = layout.bindings[i];
+    if (binding.policy != Policy::kRetrace || binding.explicit_uses.empty()) continue;
+    if (capabilities.node_update) continue;
+    return Unimplemented(fmt::format(
+        "binding '{}': policy 'retrace' with explicit commands needs updates of graph nodes, which "
+        "this device lacks",
+        program.bindings()[i].name));
+  }
   layout.stretches = Split(program.commands(), !layout.pieces_in.empty());
   return layout;
 }

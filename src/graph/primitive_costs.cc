@@ -156,17 +156,23 @@ Result<PrimitiveCosts> MeasurePrimitiveCosts(const std::shared_ptr<memory::Devic
   const hal::Capabilities& can = memory->device()->capabilities();
   PrimitiveCosts costs;
   KEEL_ASSIGN(Bench bench, Bench::Create(memory));
-  KEEL_ASSIGN(const double little, bench.CopyUs(1));
-  KEEL_ASSIGN(const double much, bench.CopyUs(bench.count()));
-  // What the launch and the wait take is in both.
-  costs.copy_bytes_per_us = static_cast<double>(kCopied) / std::max(much - little, 0.1);
-  if (can.node_update) {
-    KEEL_ASSIGN(costs.patch_us, bench.PatchUs());
-  }
-  if (can.virtual_memory) {
-    KEEL_ASSIGN(costs.remap_us, bench.RemapUs());
-  }
-  KEEL_TRY(bench.Close());
+  const auto measure = [&]() -> Status {
+    KEEL_ASSIGN(const double little, bench.CopyUs(1));
+    KEEL_ASSIGN(const double much, bench.CopyUs(bench.count()));
+    // What the launch and the wait take is in both.
+    costs.copy_bytes_per_us = static_cast<double>(kCopied) / std::max(much - little, 0.1);
+    if (can.node_update) {
+      KEEL_ASSIGN(costs.patch_us, bench.PatchUs());
+    }
+    if (can.virtual_memory) {
+      KEEL_ASSIGN(costs.remap_us, bench.RemapUs());
+    }
+    return OkStatus();
+  };
+  Status status = measure();
+  Status closed = bench.Close();
+  KEEL_TRY(status);
+  KEEL_TRY(closed);
   return costs;
 }
 

@@ -62,7 +62,7 @@ Status Slot::Allocate() {
   if (!size) return InvalidArgument("the slot's memory is more than there are addresses for");
   KEEL_ASSIGN(block_,
               memory.allocator().Allocate(*size, context_.capture_stream, {.tag = context_.tag}));
-  held_ = *size;
+  held_.store(size->count(), std::memory_order_relaxed);
   const Bytes pinned_size(kRowsAt + layout.rows * sizeof(CopyRow));
   KEEL_ASSIGN(pinned_, memory.host().Allocate(pinned_size));
   std::memset(pinned_, 0, pinned_size.count());
@@ -145,7 +145,10 @@ Status Slot::ApplyOne(std::uint32_t binding, Deadline deadline, ReplayReport& re
   const BindingLayout& layout = context_.layout.bindings[binding];
   const Buffer* buffer = bound(binding);
   if (buffer == nullptr && !layout.optional) return OkStatus();  // not bound any more
-  const bool other_generation = buffer != nullptr && generations_[binding] != buffer->generation;
+  // A generation that is not known says nothing.
+  const std::uint64_t known = generations_[binding];
+  const bool other_generation =
+      buffer != nullptr && buffer->generation != 0 && known != 0 && known != buffer->generation;
   Policy policy = context_.choices.at(binding);
   if (buffer == nullptr) policy = Policy::kInPlace;  // an output that stays in the slot
   switch (policy) {
@@ -206,7 +209,7 @@ Status Slot::ApplyOne(std::uint32_t binding, Deadline deadline, ReplayReport& re
       break;
     }
   }
-  if (buffer != nullptr) generations_[binding] = buffer->generation;
+  if (buffer != nullptr && buffer->generation != 0) generations_[binding] = buffer->generation;
   return OkStatus();
 }
 
@@ -238,6 +241,7 @@ void Slot::Aim(std::uint32_t binding, DeviceAddress address, bool trace_again) {
 }
 
 bool Slot::Idle() {
+  (void)timeline_.Look(context_.device());  // if it cannot be asked it is not idle
   if (!timeline_.Idle()) return false;
   while (!before_next_.empty()) {
     const Result<hal::Completion> completion = before_next_.back().event.Query();
@@ -264,7 +268,7 @@ Status Slot::NeedHome(std::uint32_t binding) {
                                                    {.tag = context_.tag}));
   late_homes_.push_back(home);
   homes_[binding] = home;
-  held_ += layout.size;
+  held_.fetch_add(layout.size.count(), std::memory_order_relaxed);
   return OkStatus();
 }
 

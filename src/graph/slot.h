@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -71,7 +72,7 @@ class Slot {
   // Takes its memory, and queues on the capture stream what makes it ready. What was taken when it
   // fails goes with the slot.
   Status Allocate();
-  Bytes bytes() const { return held_; }
+  Bytes bytes() const { return Bytes(held_.load(std::memory_order_relaxed)); }
   std::uint32_t index() const { return index_; }
 
   // --- Bindings ----------------------------------------------------------------------------
@@ -187,7 +188,7 @@ class Slot {
   std::vector<DeviceAddress> homes_;
   std::vector<DeviceAddress> late_homes_;  // of `auto`, allocated when first copied
   std::vector<std::unique_ptr<Window>> windows_;
-  Bytes held_;
+  std::atomic<std::uint64_t> held_{0};  // bytes; statistics read it
 
   // What the commands work with, and what the caller has bound.
   std::vector<DeviceAddress> addresses_;

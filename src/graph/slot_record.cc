@@ -210,12 +210,10 @@ Status Slot::Patch(ReplayReport& report) {
 // --- Launching -----------------------------------------------------------------------------------
 
 Status Slot::QueueWaits(hal::StreamHandle stream) {
-  while (!before_next_.empty()) {
-    const Reader& reader = before_next_.back();
-    if (reader.stream != stream) {
-      KEEL_TRY(context_.device().WaitEvent(stream, reader.event.get()));
-    }
-    before_next_.pop_back();
+  // They are kept until a step is queued behind them: if this one fails, the next waits as well.
+  for (const Reader& reader : before_next_) {
+    if (reader.stream == stream) continue;
+    KEEL_TRY(context_.device().WaitEvent(stream, reader.event.get()));
   }
   return OkStatus();
 }
@@ -238,6 +236,7 @@ Status Slot::Launch(hal::StreamHandle stream, ReplayReport& report) {
     report.graphs += stretch.eager ? 0 : 1;
   }
   timeline_.Launched(stream);
+  before_next_.clear();
   return OkStatus();
 }
 
@@ -263,6 +262,7 @@ Status Slot::RunEagerly(hal::StreamHandle stream, ReplayReport& report) {
   Status status = run();
   if (status.ok()) {
     timeline_.Launched(stream);
+    before_next_.clear();
     report.eager = true;
   } else {
     timeline_.LostTrack(stream);

@@ -49,8 +49,11 @@ SlotSet::~SlotSet() {
 }
 
 Bytes SlotSet::BytesFor(const Layout& layout, int slots) {
-  return (layout.slot_bytes + layout.control_bytes()) * static_cast<std::uint64_t>(slots) +
-         PiecesBytes(layout);
+  Bytes slot = layout.slot_bytes + layout.control_bytes();
+  for (const BindingLayout& binding : layout.bindings) {
+    if (binding.dynamic) slot += binding.size;  // when it is copied
+  }
+  return slot * static_cast<std::uint64_t>(slots) + PiecesBytes(layout);
 }
 
 Result<std::unique_ptr<SlotSet>> SlotSet::Create(std::shared_ptr<const Program> program,
@@ -110,10 +113,8 @@ Bytes SlotSet::bytes() const {
 void SlotSet::Retire(std::unique_ptr<SlotSet> set, Deadline deadline) noexcept {
   if (set == nullptr) return;
   Status status = set->WaitIdle(deadline);
-  if (status.ok() || status.code() == StatusCode::kDeviceLost ||
-      status.code() == StatusCode::kFailedPrecondition) {  // a forked child has nothing to wait for
-    return;
-  }
+  // On a lost device, and in a forked child, there is nothing to wait for.
+  if (status.ok() || !set->device().Health().ok()) return;
   hal::Device& device = set->device();
   const std::string what = "memory of graph '" + set->program_->name() + "', which still runs";
   std::shared_ptr<SlotSet> kept(std::move(set));

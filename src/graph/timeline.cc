@@ -28,11 +28,16 @@ void Pause() {
 
 Status Timeline::Look(hal::Device& device) { return lost_track() ? Ask(device) : OkStatus(); }
 
-Status Timeline::Ask(hal::Device& device) {
+Result<bool> Timeline::StreamDone(hal::Device& device) const {
   KEEL_ASSIGN(const hal::CaptureState capture, device.GetCaptureState(stream()));
-  if (capture != hal::CaptureState::kNone) return OkStatus();
+  if (capture != hal::CaptureState::kNone) return false;
   KEEL_ASSIGN(const hal::Completion completion, device.QueryStream(stream()));
-  if (completion == hal::Completion::kDone && lost_track()) FoundDone();
+  return completion == hal::Completion::kDone;
+}
+
+Status Timeline::Ask(hal::Device& device) {
+  KEEL_ASSIGN(const bool done, StreamDone(device));
+  if (done && lost_track()) FoundDone();
   return OkStatus();
 }
 

@@ -44,6 +44,8 @@ class Timeline {
 
   // Looks whether the stream is done, if only it can tell. For who polls Idle().
   Status Look(hal::Device& device);
+  // Whether everything on the stream is done; false while it is being captured. Anybody's.
+  Result<bool> StreamDone(hal::Device& device) const;
   // Asks the stream in any case: a loss that nobody has seen yet shows then. For who polls long.
   Status Ask(hal::Device& device);
   bool lost_track() const { return lost_track_.load(std::memory_order_acquire); }

@@ -599,17 +599,20 @@ bool AllocatorCore::FreeCollected(const std::vector<Block*>& blocks, Status* fou
 Status AllocatorCore::RecordUse(DeviceAddress address, hal::StreamHandle stream) {
   KEEL_TRY(Here());
   if (!address) return OkStatus();
-  Block* const block = index_.Find(address.value());
+  const AddressIndex::Found found = index_.FindPlace(address.value());
+  Block* const block = found.block();
   if (block == nullptr || block->mark != kLive) return RecordUseRarely(address, stream);
   Arena& arena = Arena::Of(*block);
   if (stream == arena.clock.stream()) return OkStatus();  // ordered anyway
   ThreadCache& cache = Local();
-  if (cache.last_used == nullptr || cache.last_used->stream() != stream) {
+  // One that was forgotten may have given its handle to another, which the set of arenas notices.
+  if (cache.last_used == nullptr || cache.last_used->stream() != stream ||
+      cache.last_used->retired()) {
     cache.last_used = &arenas_.Clock(stream);
   }
   StreamClock& clock = *cache.last_used;
   const ShortLockGuard lock(arena.mutex);
-  if (block->address != address.value() || block->mark != kLive) {
+  if (!found.current() || block->mark != kLive) {
     return RecordUseRarely(address, stream);  // freed meanwhile
   }
   AddUse(*block, clock);

@@ -125,6 +125,23 @@ TEST_P(DeviceAllocatorTest, ABlockWaitsForEveryStreamThatUsesIt) {
   EXPECT_EQ(allocator->Stats().pending_frees.current, 0);
 }
 
+// What a thread remembers of a stream is no longer true when the stream was forgotten.
+TEST_P(DeviceAllocatorTest, AStreamWithTheHandleOfAForgottenOneIsRecordedAnew) {
+  const auto allocator = Make();
+  const DeviceAddress first = Need(allocator->Allocate(4_MiB, s1()));
+  ASSERT_TRUE(IsOk(allocator->RecordUse(first, s2())));
+  ASSERT_TRUE(IsOk(allocator->Free(first)));
+  ASSERT_TRUE(IsOk(allocator->ForgetStream(s2())));
+  const DeviceAddress shared = Need(allocator->Allocate(4_MiB, s1()));
+  HeldStream held = Hold(s2());
+  ASSERT_TRUE(IsOk(Fill(shared, 4_MiB, 1, s2())));
+  ASSERT_TRUE(IsOk(allocator->RecordUse(shared, s2())));
+  ASSERT_TRUE(IsOk(allocator->Free(shared)));
+  EXPECT_EQ(allocator->Stats().pending_frees.current, 1);
+  EXPECT_NE(Need(allocator->Allocate(4_MiB, s1())), shared);
+  held.Release();
+}
+
 // A12
 TEST_P(DeviceAllocatorTest, AnEventsErrorIsNotTakenForNotReady) {
   const auto allocator = Make();

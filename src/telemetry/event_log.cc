@@ -97,7 +97,8 @@ std::shared_ptr<Chunk> EventLog::Impl::TrimLocked() {
   const std::size_t chunks = (capacity + kChunkEvents - 1) / kChunkEvents + stripes_used;
   std::shared_ptr<Chunk> last;
   while (full.size() > chunks) {
-    lost_until = full.front().last_time;
+    // A thread may come late with a chunk that is older than what went before.
+    lost_until = std::max(lost_until, full.front().last_time);
     last = std::move(full.front().chunk);
     full.pop_front();
   }
