@@ -471,7 +471,10 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
     return WrongSize(address, Bytes(block->requested), *size);
   Arena& arena = Arena::Of(*block);
   ThreadCache& cache = Local();
-  if (block->attachment == nullptr && cache.Keeps(arena, block->size)) {
+  // What another thread may free too is looked at under the lock only; of large blocks none is
+  // kept.
+  if (arena.kind == telemetry::Pool::kSmall && block->attachment == nullptr &&
+      cache.Keeps(arena, block->size)) {
     if (log_.enabled()) [[unlikely]] {
       RecordFreed(*block, arena);
     }
@@ -484,19 +487,20 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
       GiveBack(out);
     return OkStatus();
   }
-  if (block->attachment != nullptr || block->size >= returned_below_ || log_.enabled())
-      [[unlikely]] {
-    return FreeSlow(cache, address, found, arena);
+  if (!log_.enabled()) [[likely]] {
+    const ShortLockGuard lock(arena.mutex);
+    // Another thread may have freed it since it was found, and the block may be another by now.
+    if (!found.current() || block->mark != kLive) [[unlikely]]
+      return FreeRarely(address, nullptr);
+    if (block->attachment == nullptr && block->size < returned_below_) [[likely]] {
+      block->PrefetchNeighbours();
+      cache.shard->Freed(arena.kind, BytesOf(*block), RequestedOf(*block));
+      found.Remove();
+      arena.Free(block, arena.clock.now());
+      return OkStatus();
+    }
   }
-  const ShortLockGuard lock(arena.mutex);
-  // Another thread may have freed it since it was found, and the block may be another by now.
-  if (!found.current() || block->mark != kLive) [[unlikely]]
-    return FreeRarely(address, nullptr);
-  block->PrefetchNeighbours();
-  cache.shard->Freed(arena.kind, BytesOf(*block), RequestedOf(*block));
-  found.Remove();
-  arena.Free(block, arena.clock.now());
-  return OkStatus();
+  return FreeSlow(cache, address, found, arena);
 }
 
 Status AllocatorCore::WrongSize(DeviceAddress address, Bytes requested, Bytes size) {
