@@ -11,7 +11,7 @@
 // Ways take turns (the number behind the name); the table at the end has their medians.
 //
 // Own options, to find the best settings of a machine: --threshold --least-chunk --most-chunk
-// --pieces --buffers --threads --share --slice --inline-limit --streaming --linger (microseconds).
+// --pieces --buffers --threads --share --slice --inline-limit --linger (microseconds).
 // --json prints JSON and no table. All others are those of Google Benchmark.
 
 #include <benchmark/benchmark.h>
@@ -296,8 +296,6 @@ Settings TakeSettings(std::vector<char*>& arguments) {
       settings.copy.slice = bytes();
     } else if (name == "--inline-limit") {
       settings.copy.inline_limit = bytes();
-    } else if (name == "--streaming") {
-      settings.copy.streaming_stores = true;
     } else if (name == "--linger") {
       settings.copy.linger = std::chrono::microseconds(number());
     } else {

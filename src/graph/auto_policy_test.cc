@@ -22,7 +22,7 @@ class AutoPolicyTest : public ::testing::Test {
     return layout;
   }
   static AutoPolicy Make(double copied_us) {
-    return {MakeLayout(), {.patch_us = 1, .copy_bytes_per_us = 1000 / copied_us, .remap_us = 100}};
+    return {MakeLayout(), {.patch_us = 1, .copy_bytes_per_us = 1000 / copied_us}};
   }
   // Steps from..to, the binding patched in every one; the step that changed it, or 0.
   static std::uint64_t Churn(AutoPolicy& policy, std::uint64_t from, std::uint64_t to) {

@@ -9,9 +9,7 @@ class AutoTest : public GraphTest {
  protected:
   // Patching a command costs 1 us; copying kSize one way costs `copied_us`.
   static PrimitiveCosts Costs(double copied_us) {
-    return {.patch_us = 1,
-            .copy_bytes_per_us = static_cast<double>(kSize.count()) / copied_us,
-            .remap_us = 100};
+    return {.patch_us = 1, .copy_bytes_per_us = static_cast<double>(kSize.count()) / copied_us};
   }
   std::unique_ptr<Executable> Make(const Adding& adding, double copied_us, int slots = 1) {
     return Need(Executable::Create(adding.program, bench_.memory(),
@@ -177,7 +175,6 @@ TEST_F(AutoTest, MeasuresTheDeviceWhenNobodySaysWhatThingsCost) {
   const PrimitiveCosts costs = Need(MeasurePrimitiveCosts(bench_.memory()));
   EXPECT_GT(costs.patch_us, 0);
   EXPECT_GT(costs.copy_bytes_per_us, 0);
-  EXPECT_GT(costs.remap_us, 0);
   EXPECT_EQ(Need(CostsOf(bench_.memory())).patch_us, Need(CostsOf(bench_.memory())).patch_us);
 }
 

@@ -60,7 +60,7 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
                     Argument::Value(std::uint64_t{kFloats})});
     const auto program = Need(std::move(builder).Build());
     // `auto` soon copies, and does both in a run.
-    const PrimitiveCosts costs{.patch_us = 1, .copy_bytes_per_us = 1e6, .remap_us = 100};
+    const PrimitiveCosts costs{.patch_us = 1, .copy_bytes_per_us = 1e6};
     rig->graph =
         Need(Executable::Create(program, rig->bench.memory(), {.slots = slots, .costs = costs}));
     rig->eager = Need(Executable::Create(program, rig->bench.memory(),

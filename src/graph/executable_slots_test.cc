@@ -425,10 +425,9 @@ TEST_F(SlotsTest, NothingOfTheDeviceIsLeftAfterClose) {
 
 // G3: creation races creation, once.
 TEST_F(SlotsTest, ManyThreadsMakeTheSlotsOnce) {
-  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
+  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace);
   for (int round = 0; round < 5; ++round) {
     const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 4}));
-    ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
     bench_.device().ResetCounts();
     std::vector<std::thread> threads;
     threads.reserve(8);

@@ -260,12 +260,9 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
       status = DeadlineExceeded(DescribeLocked());
       break;
     }
-    Clock::time_point until = Clock::now() + look;
-    if (!deadline.never()) until = std::min(until, deadline.when());
     ++waiting_;
-    released_.WaitUntil(mutex_, until);
+    RestLocked(look, deadline);
     --waiting_;
-    look = std::min(2 * look, kLastLook);
   }
   if (slot == nullptr) {
     mutex_.Unlock();
@@ -286,6 +283,13 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
                           .host_ns = slot->use.report.waited_ns});
   }
   return slot;
+}
+
+void ExecutableState::RestLocked(std::chrono::microseconds& look, Deadline deadline) {
+  Clock::time_point until = Clock::now() + look;
+  if (!deadline.never()) until = std::min(until, deadline.when());
+  released_.WaitUntil(mutex_, until);
+  look = std::min(2 * look, kLastLook);
 }
 
 Status ExecutableState::AskLocked(Clock::time_point& asked) {
@@ -542,12 +546,9 @@ Status ExecutableState::Synchronize(Deadline deadline) {
         return DeadlineExceeded(
             fmt::format("slot {} of '{}' has a step that is not done", i, program->name()));
       }
-      Clock::time_point until = Clock::now() + look;
-      if (!deadline.never()) until = std::min(until, deadline.when());
       ++waiting_;
-      released_.WaitUntil(mutex_, until);
+      RestLocked(look, deadline);
       --waiting_;
-      look = std::min(2 * look, kLastLook);
     }
   }
   return OkStatus();
@@ -582,10 +583,7 @@ Status ExecutableState::Close(Deadline deadline) {
           return DeadlineExceeded(
               fmt::format("the memory of '{}' is still used by the device", program->name()));
         }
-        Clock::time_point until = Clock::now() + look;
-        if (!deadline.never()) until = std::min(until, deadline.when());
-        released_.WaitUntil(mutex_, until);
-        look = std::min(2 * look, kLastLook);
+        RestLocked(look, deadline);
         continue;
       }
     }

@@ -67,6 +67,8 @@ class ExecutableState : public MemoryBudget::User,
   void ChangedLocked(std::uint32_t binding) KEEL_REQUIRES(mutex_);
   std::string DescribeLocked() const KEEL_REQUIRES(mutex_);
   bool InUseLocked() const KEEL_REQUIRES(mutex_);
+  // Until something is given back, for `look` at most, which grows.
+  void RestLocked(std::chrono::microseconds& look, Deadline deadline) KEEL_REQUIRES(mutex_);
   // OK, or why waiting for the slots is in vain. Asks the device now and then.
   Status AskLocked(std::chrono::steady_clock::time_point& asked) KEEL_REQUIRES(mutex_);
   // Null: in use, or there are none.

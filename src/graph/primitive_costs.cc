@@ -10,7 +10,6 @@
 #include "keel/base/mutex.h"
 #include "keel/hal/event.h"
 #include "keel/hal/graph.h"
-#include "keel/hal/memory.h"
 #include "keel/hal/module.h"
 #include "keel/hal/standard_kernels.h"
 #include "keel/hal/stream.h"
@@ -94,21 +93,6 @@ class Bench {
     });
   }
 
-  Result<double> RemapUs() {
-    const std::shared_ptr<hal::Device>& device = memory_->device();
-    const Bytes size = device->capabilities().granularity.recommended;
-    KEEL_ASSIGN(const hal::AddressRange range, hal::AddressRange::Create(device, size));
-    KEEL_ASSIGN(const hal::PhysicalMemory physical, hal::PhysicalMemory::Create(device, size));
-    const hal::AccessGrant grant{.device = device->id(), .access = hal::Access::kReadWrite};
-    return Least([&]() -> Result<double> {
-      const Clock::time_point begin = Clock::now();
-      KEEL_ASSIGN(hal::Mapping mapping,
-                  hal::Mapping::Create(range, Offset(0), physical, {&grant, 1}));
-      KEEL_TRY(mapping.Close());
-      return UsSince(begin);
-    });
-  }
-
   // Its memory was its stream's.
   Status Close() {
     KEEL_TRY(bytes_.Close());
@@ -163,9 +147,6 @@ Result<PrimitiveCosts> MeasurePrimitiveCosts(const std::shared_ptr<memory::Devic
     costs.copy_bytes_per_us = static_cast<double>(kCopied) / std::max(much - little, 0.1);
     if (can.node_update) {
       KEEL_ASSIGN(costs.patch_us, bench.PatchUs());
-    }
-    if (can.virtual_memory) {
-      KEEL_ASSIGN(costs.remap_us, bench.RemapUs());
     }
     return OkStatus();
   };

@@ -131,7 +131,8 @@ bool CopyJob::CopyOne() {
       shape_.destination + (shape_.buffer == CopyShape::Buffer::kDestination ? in_buffer : at);
   const std::byte* const source =
       shape_.source + (shape_.buffer == CopyShape::Buffer::kSource ? in_buffer : at);
-  if (shape_.streaming_stores) {
+  // What goes into a buffer is the device's to read, what comes out of one the host's, soon.
+  if (shape_.buffer == CopyShape::Buffer::kDestination) {
     CopyPastCaches(destination, source, size);
   } else {
     std::memcpy(destination, source, size);
@@ -296,10 +297,6 @@ PiecewiseCopy::PiecewiseCopy(ParallelCopy& copy, CopyShape shape)
       linger_(copy.crew_->options().linger),
       chunks_(shape.chunks()),
       job_([&] {
-        // What goes into a buffer is the device's to read, what comes out of one the host's, soon.
-        shape.streaming_stores =
-            shape.buffer == CopyShape::Buffer::kDestination ||
-            (copy.crew_->options().streaming_stores && shape.buffer == CopyShape::Buffer::kNone);
         CopyJob* const job = crew_ != nullptr ? crew_->Open(shape) : nullptr;
         if (job != nullptr) return job;
         own_.Begin(shape);

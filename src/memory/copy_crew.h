@@ -38,7 +38,6 @@ struct CopyShape {
   std::size_t slice = 0;
   std::size_t buffered = 1;  // chunks that may be allowed and not done
   enum class Buffer : std::uint8_t { kNone, kDestination, kSource } buffer = Buffer::kNone;
-  bool streaming_stores = false;
 
   std::uint64_t chunks() const { return (size + chunk - 1) / chunk; }
   std::uint64_t slices_per_chunk() const { return (chunk + slice - 1) / slice; }

@@ -91,8 +91,7 @@ class KEEL_EXPORT HeldOutput {
   ~HeldOutput();
 
   explicit operator bool() const { return state_ != nullptr; }
-  // Of the output's alias where there is one, which can be read and not written; else of the slot's
-  // memory itself.
+  // In the slot's own memory: to be read, not written.
   DeviceAddress address() const { return address_; }
   Bytes size() const { return size_; }
   // Another stream than the step's reads it: the slot's next step comes after what that stream, and

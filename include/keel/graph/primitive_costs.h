@@ -15,7 +15,6 @@ namespace keel::graph {
 struct PrimitiveCosts {
   double patch_us = 0.5;                 // the host's, to rewrite one command
   double copy_bytes_per_us = 1'000'000;  // the device's, read and written
-  double remap_us = 100;                 // the host's, for one binding
 
   // Of one step, both sides added up.
   double PatchedStep(double moves_per_step, double commands) const {

@@ -43,8 +43,6 @@ struct ParallelCopyOptions {
   Bytes slice = 256_KiB;
   // How long a worker looks for the next job before it sleeps, and a caller for the last slice.
   std::chrono::microseconds linger{50};
-  // Writes past the caches, for a destination that the host does not read soon.
-  bool streaming_stores = false;
 
   // As staging_threads says.
   KEEL_EXPORT static ParallelCopyOptions From(const AllocatorConfig& config);
