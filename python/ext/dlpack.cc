@@ -42,6 +42,7 @@ struct Exported {
   std::vector<std::int64_t> shape;
   dlpack::DataType dtype;
   dlpack::Device device;
+  bool read_only = false;
 };
 
 template <class Managed>
@@ -74,7 +75,9 @@ nb::object MakeCapsule(const Exported& what, std::shared_ptr<Storage> storage, b
   managed.context = made.get();
   managed.deleter = [](Managed* self) { delete static_cast<Export<Managed>*>(self->context); };
   constexpr bool kVersioned = std::is_same_v<Managed, dlpack::Versioned>;
-  if constexpr (kVersioned) managed.flags = to_host ? dlpack::kIsCopied : 0;
+  if constexpr (kVersioned) {
+    managed.flags = (to_host ? dlpack::kIsCopied : 0) | (what.read_only ? dlpack::kReadOnly : 0);
+  }
   PyObject* const capsule = PyCapsule_New(&managed, kNames[kVersioned], &DropCapsule<Managed>);
   if (capsule == nullptr) throw nb::python_error();
   static_cast<void>(made.release());  // the capsule's
@@ -82,11 +85,12 @@ nb::object MakeCapsule(const Exported& what, std::shared_ptr<Storage> storage, b
 }
 
 nb::object ExportCapsule(const StorageRef& storage, std::vector<std::int64_t> shape, int code,
-                         int bits, int device_type, int device_id, bool versioned) {
+                         int bits, int device_type, int device_id, bool versioned, bool read_only) {
   const Exported what{
       .shape = std::move(shape),
       .dtype = {.code = static_cast<std::uint8_t>(code), .bits = static_cast<std::uint8_t>(bits)},
-      .device = {.type = device_type, .id = device_id}};
+      .device = {.type = device_type, .id = device_id},
+      .read_only = read_only};
   const bool to_host = device_type == static_cast<int>(dlpack::DeviceType::kHost);
   return versioned ? MakeCapsule<dlpack::Versioned>(what, storage.Get(), to_host)
                    : MakeCapsule<dlpack::Unversioned>(what, storage.Get(), to_host);
@@ -193,7 +197,8 @@ void BindDlpack(nb::module_& m) {
       "take_dlpack", [](nb::handle capsule) { return ImportRef{std::make_shared<Taken>(capsule)}; },
       nb::arg("capsule"));
   m.def("dlpack_capsule", &ExportCapsule, nb::arg("storage"), nb::arg("shape"), nb::arg("code"),
-        nb::arg("bits"), nb::arg("device_type"), nb::arg("device_id"), nb::arg("versioned"));
+        nb::arg("bits"), nb::arg("device_type"), nb::arg("device_id"), nb::arg("versioned"),
+        nb::arg("read_only"));
 }
 
 }  // namespace keel::python

@@ -38,21 +38,29 @@ class Array:
     :func:`keel.from_dlpack`. Threads may share one, as far as the copies that they make agree.
     """
 
-    __slots__ = ("__weakref__", "_dtype", "_shape", "_storage")
+    __slots__ = ("__weakref__", "_dtype", "_read_only", "_shape", "_storage")
 
     _storage: _keel.Storage
     _shape: tuple[int, ...]
     _dtype: DType
+    _read_only: bool
 
     def __init__(self) -> None:
         raise TypeError("keel.empty, zeros, from_numpy and from_dlpack make arrays")
 
     @classmethod
-    def _of(cls, storage: _keel.Storage, shape: tuple[int, ...], dtype: DType) -> Array:
+    def _of(
+        cls,
+        storage: _keel.Storage,
+        shape: tuple[int, ...],
+        dtype: DType,
+        read_only: bool = False,
+    ) -> Array:
         self = cls.__new__(cls)
         self._storage = storage
         self._shape = shape
         self._dtype = dtype
+        self._read_only = read_only
         return self
 
     # --- What it is ---
@@ -105,6 +113,11 @@ class Array:
         return self._storage.address
 
     @property
+    def read_only(self) -> bool:
+        """Whether it is memory of another library's that must not be written, as JAX's is."""
+        return self._read_only
+
+    @property
     def closed(self) -> bool:
         return self._storage.closed
 
@@ -126,6 +139,8 @@ class Array:
 
         From the host: when it returns the source may be changed. From a device: it is queued.
         """
+        if self._read_only:
+            raise ValueError("this array is another library's memory, which it lets nobody write")
         if isinstance(source, Array):
             self._check(source._dtype, source._shape, "copy from")
             self._storage.copy_from(source._storage)
@@ -217,6 +232,12 @@ class Array:
         versioned = max_version is not None and max_version[0] >= 1
         storage = self._storage
         target = _dlpack.export_target(self.device, dl_device, copy)
+        read_only = self._read_only and target != _dlpack.HOST and not copy
+        if read_only and not versioned:
+            raise BufferError(
+                "the array is read-only, which only a consumer of DLPack 1.0 or later can be told;"
+                " ask for a copy"
+            )
         if target != _dlpack.HOST:
             if copy:
                 fresh = _allocate(self._shape, self._dtype, self.stream, "")
@@ -230,6 +251,7 @@ class Array:
             8 * self._dtype.itemsize,
             *target,
             versioned,
+            read_only,
         )
 
     @property
@@ -241,7 +263,7 @@ class Array:
         return {
             "shape": self._shape,
             "typestr": self._dtype.typestr,
-            "data": (self.address, False),
+            "data": (self.address, self._read_only),
             "strides": None,
             "stream": self._storage.stream.handle,
             "version": 3,
@@ -350,7 +372,7 @@ def from_dlpack(
     """
     shared: Array | None
     if isinstance(source, Array):
-        shared = Array._of(source._storage.share(), source._shape, source._dtype)
+        shared = Array._of(source._storage.share(), source._shape, source._dtype, source._read_only)
     else:
         if not (hasattr(source, "__dlpack__") and hasattr(source, "__dlpack_device__")):
             raise TypeError(f"{type(source).__name__} has no __dlpack__")

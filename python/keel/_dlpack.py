@@ -96,7 +96,7 @@ def take_host(source: Any) -> _keel.DlpackTensor:
 
 def adopt(
     source: Any,
-    make: Callable[[_keel.Storage, tuple[int, ...], DType], Array],
+    make: Callable[[_keel.Storage, tuple[int, ...], DType, bool], Array],
 ) -> Array | None:
     """An array over the source's memory; None if that is host memory."""
     kind, number = source.__dlpack_device__()
@@ -112,7 +112,5 @@ def adopt(
     handle = 0 if kind == _ROCM and stream.handle == 1 else stream.handle
     tensor = _keel.take_dlpack(_capsule(source, stream=handle))
     dtype, shape = describe(tensor)
-    if tensor.read_only:
-        raise BufferError("the tensor is read-only, which an array cannot be; copy it there first")
     storage = tensor.adopt(stream._raw, math.prod(shape) * dtype.itemsize)
-    return make(storage, shape, dtype)
+    return make(storage, shape, dtype, tensor.read_only)

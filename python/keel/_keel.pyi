@@ -129,4 +129,5 @@ def dlpack_capsule(
     device_type: int,
     device_id: int,
     versioned: bool,
+    read_only: bool,
 ) -> CapsuleType: ...

@@ -141,6 +141,27 @@ def test_shared_memory_lives_until_the_last_lets_go(cuda: str) -> None:
     assert keel.memory.memory_allocated(cuda) == before
 
 
+def test_memory_that_must_not_be_written_stays_so(cuda: str) -> None:
+    a = keel.from_numpy(np.arange(10), device=cuda)
+    theirs = keel.Array._of(a._storage.share(), a.shape, a._dtype, read_only=True)
+    b = keel.from_dlpack(Foreign(theirs))
+    assert (b.address, b.read_only) == (a.address, True)
+    assert not a.read_only
+    with pytest.raises(ValueError, match="another library's"):
+        b.copy_from(np.zeros(10, "int64"))
+    with pytest.raises(ValueError, match="another library's"):
+        a.copy_to(b)
+    assert b.numpy().tolist() == list(range(10))
+    assert b.__cuda_array_interface__["data"] == (a.address, True)
+    assert keel.from_dlpack(b).read_only  # also when it is handed on
+    assert keel.from_dlpack(Foreign(b)).read_only
+    with pytest.raises(BufferError, match=r"DLPack 1\.0"):
+        b.__dlpack__(stream=-1)
+    copied = keel.from_dlpack(b, copy=True)
+    assert not copied.read_only
+    copied.copy_from(np.zeros(10, "int64"))
+
+
 def test_the_consumers_stream_waits_and_keeps_the_memory(cuda: str) -> None:
     mine, theirs = keel.device.Stream(cuda), keel.device.Stream(cuda)
     a = keel.zeros(1 << 20, "uint8", stream=mine)
