@@ -9,6 +9,10 @@ from command_line import ESCAPE, CliTest, keel, keel_on_terminal
 
 SIZES = [512, 64 << 10, 1 << 20, 16 << 20]
 
+not_under_thread_sanitizer = unittest.skipIf(
+    os.environ.get("KEEL_SANITIZE") == "thread",
+    "takes minutes there; what its threads do is in the layers' own tests")
+
 
 class BenchTest(CliTest):
     def measured(self, what, unit, **variables):
@@ -45,6 +49,7 @@ class BenchTest(CliTest):
         for measurements in found.values():
             self.assertEqual([p["size"] for p, _ in measurements], SIZES)
 
+    @not_under_thread_sanitizer
     def test_copies(self):
         found = self.measured("h2d", ("GB/s",))
         self.assertEqual(sorted(found), ["to device", "to host"])
@@ -186,6 +191,7 @@ class ChurnTest(CliTest):
         for name in self.NAMES:
             self.assertRegex(run.stdout, rf"(?m)^{name} .* pass$")
 
+    @not_under_thread_sanitizer
     def test_failure(self):
         # No request fits into half of it, so that none can be a hit.
         run = keel("bench", "churn", KEEL_ALLOC_CONF="limit:512")
