@@ -4,6 +4,7 @@
 
 #include "graph/graph_test.h"
 #include "graph/layout.h"
+#include "keel/hal/graph.h"
 
 namespace keel::graph {
 namespace {
@@ -291,6 +292,101 @@ TEST_F(ExecutableProgramTest, AutoCopiesWhereNodesCannotBeUpdated) {
   const Layout layout = Need(Layout::Of(*Need(std::move(builder).Build()), can, false));
   EXPECT_EQ(layout.bindings[0].policy, Policy::kCopy);
   EXPECT_FALSE(layout.bindings[0].dynamic);
+}
+
+// A library that makes graphs by itself: its own stream, its own capture.
+class RecordedCommandTest : public GraphTest {
+ protected:
+  Result<hal::GraphHandle> Record(const TraceContext& context) {
+    if (!context.capturing()) {
+      ++eager_;
+      KEEL_TRY(adds_(context));
+      return hal::GraphHandle();
+    }
+    KEEL_TRY(fails_);
+    if (gives_none_) return hal::GraphHandle();
+    KEEL_ASSIGN(hal::Capture capture, hal::Capture::Begin(bench_.inner(), library_.get()));
+    KEEL_TRY(adds_(TraceContext(context.device(), library_.get(), addresses(context), true)));
+    KEEL_ASSIGN(hal::Graph graph, capture.End());
+    graphs_.push_back(std::move(graph));
+    return graphs_.back().get();
+  }
+  std::vector<DeviceAddress> addresses(const TraceContext& context) const {
+    return {context.address(a_), context.address(b_), context.address(sum_)};
+  }
+  std::unique_ptr<Executable> Make(int slots) {
+    ProgramBuilder builder("library");
+    a_ = builder.Bind({.name = "a", .size = kSize, .policy = Policy::kCopy});
+    b_ = builder.Bind({.name = "b", .size = kSize, .policy = Policy::kCopy});
+    sum_ = builder.Bind(
+        {.name = "sum", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kInPlace});
+    adds_ = Adds(bench_.Kernel(hal::kernels::kAdd), a_, b_, sum_);
+    builder.Recorded("adds", ReadsAndWrites(a_, b_, sum_),
+                     [this](const TraceContext& context) { return Record(context); });
+    return Need(
+        Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.slots = slots}));
+  }
+  Status Step(Executable& executable, float value) {
+    const Buffer a = bench_.Allocate();  // elsewhere in every step
+    const Buffer b = bench_.Allocate();
+    bench_.Write(a, Same(value));
+    bench_.Write(b, Same(0.5F));
+    KEEL_ASSIGN(Lease lease, executable.Acquire(bench_.stream(), Soon()));
+    KEEL_TRY(lease.Bind(a_, a));
+    KEEL_TRY(lease.Bind(b_, b));
+    KEEL_TRY(lease.Launch(Soon()));
+    KEEL_TRY(lease.Wait(Soon()));
+    KEEL_ASSIGN(const DeviceAddress sum, lease.address(sum_));
+    EXPECT_EQ(bench_.Read({.address = sum, .size = kSize}), Same(value + 0.5F));
+    return OkStatus();
+  }
+
+  hal::Stream library_ = Need(hal::Stream::Create(bench_.inner()));
+  BindingId a_, b_, sum_;
+  TraceFunction adds_;
+  std::vector<hal::Graph> graphs_;
+  int eager_ = 0;
+  bool gives_none_ = false;
+  Status fails_;
+};
+
+TEST_F(RecordedCommandTest, ItsGraphIsPartOfTheSlots) {
+  const auto executable = Make(2);
+  ASSERT_TRUE(IsOk(Step(*executable, 1)));
+  EXPECT_EQ(eager_, 1) << "the first step warms up";
+  ASSERT_TRUE(IsOk(Step(*executable, 2)));
+  EXPECT_EQ(graphs_.size(), 2u) << "one for each slot";
+  graphs_.clear();  // they were copied
+  bench_.device().ResetCounts();
+  for (int i = 3; i < 10; ++i) ASSERT_TRUE(IsOk(Step(*executable, static_cast<float>(i))));
+  EXPECT_EQ(bench_.device().calls(Primitive::kLaunchGraph), 7u);
+  EXPECT_EQ(bench_.device().calls(Primitive::kLaunchKernel), 0u);
+  EXPECT_EQ(bench_.device().calls(Primitive::kInstantiate), 0u);
+  EXPECT_TRUE(graphs_.empty());
+  EXPECT_EQ(eager_, 1);
+}
+
+TEST_F(RecordedCommandTest, OneThatGivesNothingIsNamedAndMayTryAgain) {
+  const auto executable = Make(1);
+  ASSERT_TRUE(IsOk(Step(*executable, 1)));
+  gives_none_ = true;
+  const Status none = Step(*executable, 2);
+  EXPECT_EQ(none.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(none.message(), HasSubstr("'adds': it gave no graph"));
+  gives_none_ = false;
+  fails_ = Internal("the library is upset");
+  EXPECT_THAT(Step(*executable, 3).message(), HasSubstr("'adds': the library is upset"));
+  fails_ = OkStatus();
+  EXPECT_TRUE(IsOk(Step(*executable, 4)));
+  EXPECT_EQ(graphs_.size(), 1u);
+}
+
+TEST_F(RecordedCommandTest, OneWithoutAFunctionIsRefused) {
+  ProgramBuilder builder("nothing");
+  builder.Recorded("adds", {}, {});
+  const Status built = std::move(builder).Build().status();
+  EXPECT_EQ(built.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(built.message(), HasSubstr("'adds': no function"));
 }
 
 }  // namespace

@@ -69,18 +69,19 @@ class Checker {
                                                    : InvalidArgument(where_ + ": no function");
             },
             [&](command::Traced& traced) {
-              return Opaque(traced.name, traced.function, traced.uses);
+              return Opaque(traced.name, traced.function || traced.record, traced.uses);
             },
-            [&](command::Eager& eager) { return Opaque(eager.name, eager.function, eager.uses); },
+            [&](command::Eager& eager) {
+              return Opaque(eager.name, eager.function != nullptr, eager.uses);
+            },
         },
         command);
   }
 
  private:
-  Status Opaque(const std::string& name, const TraceFunction& function,
-                std::vector<Operand>& uses) {
+  Status Opaque(const std::string& name, bool has_function, std::vector<Operand>& uses) {
     where_ += " '" + name + "'";
-    if (!function) return InvalidArgument(where_ + ": no function");
+    if (!has_function) return InvalidArgument(where_ + ": no function");
     for (Operand& use : uses) {
       KEEL_TRY(Complete(use));
       opaque_[use.binding.index] = true;
@@ -193,7 +194,13 @@ void ProgramBuilder::Call(const hal::HostCall& call) {
 
 void ProgramBuilder::Traced(std::string name, std::vector<Operand> uses, TraceFunction function) {
   program_->commands_.emplace_back(
-      command::Traced{std::move(name), std::move(function), std::move(uses)});
+      command::Traced{std::move(name), std::move(function), std::move(uses), {}});
+}
+
+void ProgramBuilder::Recorded(std::string name, std::vector<Operand> uses,
+                              RecordFunction function) {
+  program_->commands_.emplace_back(
+      command::Traced{std::move(name), {}, std::move(uses), std::move(function)});
 }
 
 void ProgramBuilder::Eager(std::string name, std::vector<Operand> uses, TraceFunction function) {

@@ -166,6 +166,9 @@ class Slot {
   bool SetRow(std::uint32_t row, const CopyRow& value);
   std::vector<std::uint64_t> TraceKey(std::uint32_t command) const;
   Result<hal::GraphHandle> FindOrTrace(std::uint32_t command, Reason reason, ReplayReport& report);
+  // One that the command's function made.
+  Result<hal::GraphHandle> TakeGraph(const command::Traced& traced, Reason reason,
+                                     ReplayReport& report);
   Result<Recording> RecordStretch(std::size_t stretch, Reason reason, ReplayReport& report);
   Recorded At(std::uint32_t command) const;
   hal::KernelLaunch CopyLaunch(bool in, std::array<hal::KernelArg, 3>& arguments) const;

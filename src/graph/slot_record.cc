@@ -77,6 +77,8 @@ std::vector<std::uint64_t> Slot::TraceKey(std::uint32_t command) const {
 
 Result<hal::GraphHandle> Slot::FindOrTrace(std::uint32_t command, Reason reason,
                                            ReplayReport& report) {
+  const auto& traced = std::get<command::Traced>(context_.program.commands()[command]);
+  if (traced.record) return TakeGraph(traced, reason, report);
   std::list<Trace>& traces = traces_[command];
   std::vector<std::uint64_t> key = TraceKey(command);
   const auto found = std::find_if(traces.begin(), traces.end(),
@@ -98,6 +100,18 @@ Result<hal::GraphHandle> Slot::FindOrTrace(std::uint32_t command, Reason reason,
   ++report.traced;
   report.Add({.kind = ActionKind::kTraced, .reason = reason, .host_ns = NsSince(begin)});
   return traces.front().graph.get();
+}
+
+Result<hal::GraphHandle> Slot::TakeGraph(const command::Traced& traced, Reason reason,
+                                         ReplayReport& report) {
+  const Clock::time_point begin = Clock::now();
+  Result<hal::GraphHandle> graph = traced.record(
+      TraceContext(context_.device(), context_.capture_stream, addresses_, /*capturing=*/true));
+  if (graph.ok() && !*graph) graph = FailedPrecondition("it gave no graph");
+  if (!graph.ok()) return Status(graph.status()).Annotate("'" + traced.name + "'");
+  ++report.traced;
+  report.Add({.kind = ActionKind::kTraced, .reason = reason, .host_ns = NsSince(begin)});
+  return graph;
 }
 
 Result<Slot::Recording> Slot::RecordStretch(std::size_t index, Reason reason,

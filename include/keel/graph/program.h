@@ -10,8 +10,9 @@
 // Explicit commands (kernel, copy, fill, host call) say what they work on, so that their addresses
 // can be rewritten. A traced command is a function that puts work on a stream, a library's for
 // example; the stream is being captured when it is called, and the addresses that it is given are
-// those that the recording keeps. An eager one is a function whose work cannot be captured: it is
-// called in every step, between two graphs.
+// those that the recording keeps. Where a library makes graphs by itself, a recorded command takes
+// such a graph instead. An eager one is a function whose work cannot be captured: it is called in
+// every step, between two graphs.
 //
 // A builder is one thread's. A program is immutable; any thread may use it.
 #pragma once
@@ -88,6 +89,11 @@ class KEEL_EXPORT TraceContext {
 };
 // May be called any number of times, for different addresses, by one thread at a time.
 using TraceFunction = std::function<Status(const TraceContext&)>;
+// The same for a library that makes graphs by itself: while `capturing` it is to return one for
+// these addresses, and puts nothing on the stream. The graph stays the function's and is copied at
+// once; what it works with must live as long as the executable's slots. In an eager step it puts
+// the work on the stream, and what it returns is not looked at.
+using RecordFunction = std::function<Result<hal::GraphHandle>(const TraceContext&)>;
 
 namespace command {
 struct Kernel {
@@ -111,6 +117,7 @@ struct Traced {
   std::string name;
   TraceFunction function;
   std::vector<Operand> uses;
+  RecordFunction record;  // instead of `function`
 };
 struct Eager {
   std::string name;
@@ -158,6 +165,7 @@ class KEEL_EXPORT ProgramBuilder {
   // See hal::HostCall.
   void Call(const hal::HostCall& call);
   void Traced(std::string name, std::vector<Operand> uses, TraceFunction function);
+  void Recorded(std::string name, std::vector<Operand> uses, RecordFunction function);
   void Eager(std::string name, std::vector<Operand> uses, TraceFunction function);
 
   // kInvalidArgument: a name that is empty or taken, a size of zero, a command that names a binding
