@@ -1,0 +1,216 @@
+"""keel.torch.graph on a real GPU. Run by `./dev gpu`; skipped elsewhere."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("there is no GPU", allow_module_level=True)
+
+import keel.torch  # noqa: E402
+
+# PyTorch's own warnings are none of ours.
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _installed() -> None:
+    assert keel.torch.install("full") == "full"
+
+
+def _model(dropout: float = 0.0) -> Any:
+    torch.manual_seed(7)
+    layers = [torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Dropout(dropout)]
+    return torch.nn.Sequential(*layers, torch.nn.Linear(64, 64)).cuda()
+
+
+def _batches(count: int) -> list[Any]:
+    """All alive, so that each is somewhere else."""
+    generator = torch.Generator("cuda").manual_seed(3)
+    return [torch.randn(32, 64, device="cuda", generator=generator) for _ in range(count)]
+
+
+@torch.no_grad()
+def test_inference_is_as_without_a_graph_and_results_stay() -> None:
+    model = _model().eval()
+    graphed = keel.torch.graph(model)
+    batches = _batches(12)
+    results = [graphed(batch) for batch in batches]  # all are kept: more than there are slots
+    for batch, result in zip(batches, results, strict=True):
+        assert torch.equal(result, model(batch))
+    (stats,) = graphed.stats
+    assert stats["graphs_recorded"] == 2
+    assert stats["steps"] == 11  # the first call ran as it is
+    assert stats["copied_in"] == 11 * 32 * 64 * 4
+
+
+@torch.no_grad()
+def test_a_result_that_is_dropped_frees_its_slot() -> None:
+    graphed = keel.torch.graph(_model().eval())
+    addresses = set()
+    for batch in _batches(20):
+        result = graphed(batch)
+        addresses.add(result.data_ptr())
+    # The one of the first call, and one in each slot: nothing is copied.
+    assert len(addresses) <= 3
+
+
+def _training(model: Any) -> Callable[[Any, Any], Any]:
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, capturable=True)
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad(set_to_none=True)
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3])
+def test_training_has_the_same_losses(slots: int) -> None:
+    batches = _batches(40)
+    losses = {}
+    for way in ("eager", "graph"):
+        step = _training(_model())
+        if way == "graph":
+            step = keel.torch.graph(step, slots=slots)
+        losses[way] = [step(batch, batch.flip(1)).item() for batch in batches]
+    assert losses["graph"] == losses["eager"]
+    assert losses["eager"][-1] < losses["eager"][0]
+
+
+def test_random_numbers_are_drawn_anew() -> None:
+    model = _model(dropout=0.5).train()
+    batch = torch.ones(32, 64, device="cuda")
+    with torch.no_grad():
+        graphed = keel.torch.graph(model)
+        graphed(batch)
+        torch.manual_seed(5)
+        first = [graphed(batch).clone() for _ in range(3)]
+        torch.manual_seed(5)
+        again = [graphed(batch).clone() for _ in range(3)]
+        torch.manual_seed(5)
+        eager = [model(batch) for _ in range(3)]
+    assert not torch.equal(first[0], first[1])
+    for a, b, c in zip(first, again, eager, strict=True):
+        assert torch.equal(a, b)
+        assert torch.equal(a, c)
+
+
+@torch.no_grad()
+def test_what_the_function_writes_is_written() -> None:
+    @keel.torch.graph
+    def add(total: Any, x: Any) -> Any:
+        total += x
+        return total * 2
+
+    totals = [torch.zeros(1000, device="cuda") for _ in range(3)]
+    for i in range(12):
+        doubled = add(totals[i % 3], torch.full((1000,), float(i), device="cuda"))
+        assert torch.equal(doubled, 2 * totals[i % 3])
+    assert [total[0].item() for total in totals] == [0 + 3 + 6 + 9, 1 + 4 + 7 + 10, 2 + 5 + 8 + 11]
+
+
+@torch.no_grad()
+def test_other_arguments_are_other_recordings() -> None:
+    calls = []
+
+    @keel.torch.graph(slots=1)
+    def scaled(x: Any, *, by: float, more: tuple[Any, ...] = ()) -> dict[str, Any]:
+        calls.append(by)
+        return {"scaled": x * by, "sums": [x.sum(), *(m.sum() for m in more)]}
+
+    for by in (2.0, 3.0):
+        for size in (10, 20):
+            for _ in range(4):
+                x = torch.ones(size, device="cuda")
+                found = scaled(x, by=by, more=(x, 2 * x))
+                assert found["scaled"].tolist() == [by] * size
+                assert [s.item() for s in found["sums"]] == [size, size, 2 * size]
+    assert len(calls) == 2 * 4  # each once as it is, and once to record
+    assert len(scaled.stats) == 4
+
+
+@torch.no_grad()
+def test_tensors_with_gaps_are_taken() -> None:
+    graphed = keel.torch.graph(lambda x: x.t() + 1)
+    for i in range(4):
+        x = torch.arange(12.0, device="cuda").reshape(3, 4)[:, 1:3] * (i + 1)
+        y = torch.arange(24.0, device="cuda").reshape(3, 8)[:, ::4]
+        assert torch.equal(graphed(x), x.t() + 1)
+        assert torch.equal(graphed(y), y.t() + 1)
+
+
+@torch.no_grad()
+def test_threads_on_their_own_streams() -> None:
+    model = _model().eval()
+    graphed = keel.torch.graph(model, slots=3)
+    batches = _batches(64)
+    expected = [model(batch) for batch in batches]
+    graphed(batches[0])
+    torch.cuda.synchronize()
+    wrong = []
+
+    def work(first: int) -> None:
+        with torch.no_grad(), torch.cuda.stream(torch.cuda.Stream()):
+            for i in range(first, 64, 4):
+                result = graphed(batches[i])
+                if not torch.equal(result, expected[i]):
+                    wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@torch.no_grad()
+def test_everything_is_given_back() -> None:
+    model = _model().eval()
+    batch = _batches(1)[0]
+    gc.collect()
+    before = torch.cuda.memory_allocated(), keel.memory.memory_allocated("cuda:0")
+    graphed = keel.torch.graph(model)
+    for _ in range(4):
+        result = graphed(batch)
+    graphed.close()
+    assert torch.equal(result, model(batch))  # what was returned lives on
+    assert torch.equal(graphed(batch), model(batch))  # and it begins anew
+    del graphed, result
+    gc.collect()
+    torch.cuda.synchronize()
+    assert (torch.cuda.memory_allocated(), keel.memory.memory_allocated("cuda:0")) == before
+
+
+@torch.no_grad()
+def test_mistakes_are_named() -> None:
+    double = keel.torch.graph(lambda x: x * 2)
+    with pytest.raises(ValueError, match="tensor 0 of the arguments is on cpu"):
+        double(torch.ones(3))
+    with pytest.raises(ValueError, match="requires a gradient"):
+        double(torch.ones(3, device="cuda", requires_grad=True))
+    with pytest.raises(ValueError, match="without an argument"):
+        double()
+    with pytest.raises(TypeError, match="hashable"):
+        keel.torch.graph(lambda x, y: x)(torch.ones(3, device="cuda"), {1, 2})
+
+    looks = keel.torch.graph(lambda x: x * x.sum().item())
+    x = torch.ones(3, device="cuda")
+    looks(x)
+    with pytest.raises(RuntimeError, match="captur"):
+        looks(x)
+    number = keel.torch.graph(lambda x: 3.0)
+    number(x)
+    with pytest.raises(TypeError, match="returns tensors on the GPU, not float"):
+        number(x)
+    assert (double(x) + double(x)).tolist() == [4, 4, 4]  # nothing is broken
