@@ -152,6 +152,17 @@ nb::dict CountsOf(const graph::ExecutableStats& stats) {
   return dict;
 }
 
+// TypeError for what is no number that an address, a size or a stream can be.
+std::uint64_t NumberOf(nb::handle value, const std::string& what) {
+  std::uint64_t number = 0;
+  if (PyBool_Check(value.ptr()) || !nb::try_cast(value, number)) {
+    throw nb::type_error(
+        (what + " must be a number from 0 on, not " + nb::cast<std::string>(nb::repr(value)))
+            .c_str());
+  }
+  return number;
+}
+
 // --- Buffers -------------------------------------------------------------------------------------
 
 struct Bound {
@@ -184,15 +195,15 @@ class BufferReader {
           .address = storage->address(), .size = storage->size(), .memory = nullptr};
       return {binding, buffer, std::move(storage)};
     }
-    if (PyLong_CheckExact(value.ptr())) return {binding, At(value, spec.size), nullptr};
+    if (PyLong_CheckExact(value.ptr())) return {binding, At(value, spec.size, spec), nullptr};
     if (PyTuple_CheckExact(value.ptr())) return {binding, FromTuple(value, spec), nullptr};
     const nb::object made = span_(value, device.name());
     return {binding, FromTuple(made, spec), nullptr};
   }
 
  private:
-  static graph::Buffer At(nb::handle address, Bytes size) {
-    return {.address = DeviceAddress(nb::cast<std::uint64_t>(address)),
+  static graph::Buffer At(nb::handle address, Bytes size, const graph::BindingSpec& spec) {
+    return {.address = DeviceAddress(NumberOf(address, "the address of '" + spec.name + "'")),
             .size = size,
             .memory = nullptr};
   }
@@ -203,11 +214,11 @@ class BufferReader {
           ("'" + spec.name + "': a tuple is (address, bytes) or (address, bytes, generation)")
               .c_str());
     }
+    const auto item = [&](Py_ssize_t i) { return nb::handle(PyTuple_GET_ITEM(tuple.ptr(), i)); };
     graph::Buffer buffer =
-        At(nb::handle(PyTuple_GET_ITEM(tuple.ptr(), 0)),
-           Bytes(nb::cast<std::uint64_t>(nb::handle(PyTuple_GET_ITEM(tuple.ptr(), 1)))));
+        At(item(0), Bytes(NumberOf(item(1), "the size of '" + spec.name + "'")), spec);
     if (count == 3) {
-      buffer.generation = nb::cast<std::uint64_t>(nb::handle(PyTuple_GET_ITEM(tuple.ptr(), 2)));
+      buffer.generation = NumberOf(item(2), "the generation of '" + spec.name + "'");
     }
     return buffer;
   }
@@ -219,12 +230,38 @@ class BufferReader {
 
 // --- Executables ---------------------------------------------------------------------------------
 
+// Which bindings commands write. Of a resident one the declared access does not tell.
+std::vector<bool> WrittenIn(const graph::Program& program) {
+  std::vector<bool> written(program.bindings().size());
+  const auto note = [&](const graph::Operand& operand) {
+    if (hal::Allows(operand.access, hal::Access::kWrite)) written[operand.binding.index] = true;
+  };
+  for (const graph::ProgramCommand& command : program.commands()) {
+    if (const auto* kernel = std::get_if<graph::command::Kernel>(&command)) {
+      for (const graph::Argument& argument : kernel->arguments) {
+        if (const auto* operand = std::get_if<graph::Operand>(&argument.get())) note(*operand);
+      }
+    } else if (const auto* copy = std::get_if<graph::command::Copy>(&command)) {
+      note(copy->destination);
+    } else if (const auto* fill = std::get_if<graph::command::Fill>(&command)) {
+      note(fill->destination);
+    } else if (const auto* traced = std::get_if<graph::command::Traced>(&command)) {
+      for (const graph::Operand& use : traced->uses) note(use);
+    } else if (const auto* eager = std::get_if<graph::command::Eager>(&command)) {
+      for (const graph::Operand& use : eager->uses) note(use);
+    }
+  }
+  return written;
+}
+
 // An executable, and the arrays that are bound to it until others are.
 class OwnedExecutable {
  public:
   OwnedExecutable(std::shared_ptr<const graph::Program> its_program,
                   std::unique_ptr<graph::Executable> executable)
-      : program(std::move(its_program)), executable_(std::move(executable)) {
+      : program(std::move(its_program)),
+        written_(WrittenIn(*program)),
+        executable_(std::move(executable)) {
     resident_.resize(program->bindings().size());
   }
   ~OwnedExecutable() {
@@ -244,13 +281,19 @@ class OwnedExecutable {
     const std::lock_guard lock(mutex_);
     KEEL_TRY(executable_->Bind(BindingId{bound.binding}, std::move(bound.buffer)));
     before = std::exchange(resident_[bound.binding], std::move(bound.storage));
+    const bool takes = written_[bound.binding] && resident_[bound.binding] != nullptr;
+    std::erase(written_resident_, bound.binding);
+    if (takes) written_resident_.push_back(bound.binding);
     known_.clear();
     return OkStatus();
   }
 
-  // A step on this stream comes after what is queued for the arrays that are bound, which are kept
-  // for it. Once for each stream, until something is bound again.
-  Status ShareResident(hal::StreamHandle stream) {
+  // Arrays that belong to other streams than a step's. Before it: it comes after what is queued for
+  // them, and they are kept for it. For those that stay bound that is done once for each stream.
+  Status Share(const std::vector<Bound>& buffers, hal::StreamHandle stream) {
+    for (const Bound& each : buffers) {
+      if (each.storage != nullptr) KEEL_TRY(each.storage->ShareWith(stream));
+    }
     const std::lock_guard lock(mutex_);
     if (std::find(known_.begin(), known_.end(), stream) != known_.end()) return OkStatus();
     for (const std::shared_ptr<Storage>& storage : resident_) {
@@ -260,31 +303,35 @@ class OwnedExecutable {
     known_.push_back(stream);
     return OkStatus();
   }
+  // After it: the streams of those that it writes wait for it.
+  Status TakeBack(const std::vector<Bound>& buffers, hal::StreamHandle stream) {
+    std::vector<hal::StreamHandle> waiting;
+    const auto take = [&](std::size_t binding, const std::shared_ptr<Storage>& storage) -> Status {
+      if (storage == nullptr || !written_[binding]) return OkStatus();
+      const hal::StreamHandle its = storage->stream()->get();
+      if (its == stream || std::find(waiting.begin(), waiting.end(), its) != waiting.end()) {
+        return OkStatus();
+      }
+      waiting.push_back(its);
+      return storage->TakeBack(stream);
+    };
+    for (const Bound& each : buffers) KEEL_TRY(take(each.binding, each.storage));
+    const std::lock_guard lock(mutex_);
+    for (const std::uint32_t binding : written_resident_) {
+      KEEL_TRY(take(binding, resident_[binding]));
+    }
+    return OkStatus();
+  }
 
  private:
   static constexpr std::size_t kMostKnown = 16;
+  const std::vector<bool> written_;
   std::unique_ptr<graph::Executable> executable_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<Storage>> resident_;
+  std::vector<std::uint32_t> written_resident_;
   std::vector<hal::StreamHandle> known_;
 };
-
-// Arrays of a step that belong to other streams than its own: before it, and after it.
-Status ShareAll(const std::vector<Bound>& buffers, hal::StreamHandle stream) {
-  for (const Bound& each : buffers) {
-    if (each.storage != nullptr) KEEL_TRY(each.storage->ShareWith(stream));
-  }
-  return OkStatus();
-}
-
-Status TakeBackAll(const graph::Program& program, const std::vector<Bound>& buffers,
-                   hal::StreamHandle stream) {
-  for (const Bound& each : buffers) {
-    const bool written = program.bindings()[each.binding].access != graph::BindingAccess::kIn;
-    if (written && each.storage != nullptr) KEEL_TRY(each.storage->TakeBack(stream));
-  }
-  return OkStatus();
-}
 
 // --- Leases --------------------------------------------------------------------------------------
 
@@ -380,7 +427,7 @@ struct ExecutableRef {
       }
       return given;
     }
-    const auto number = nb::cast<std::uint64_t>(stream);
+    const std::uint64_t number = NumberOf(stream, "a stream");
     if (borrowed == nullptr || borrowed->get().value != number) {
       borrowed = std::make_shared<OwnedStream>(device.memory,
                                                Take(hal::Stream::Borrow(device.device(), number)));
@@ -445,10 +492,9 @@ StepRef Step(ExecutableRef& self, nb::handle stream, std::optional<double> timeo
     // From here on nothing is tried again: errors are the step's.
     launched = [&]() -> Status {
       for (const Bound& each : bound) KEEL_TRY(lease.Bind(BindingId{each.binding}, each.buffer));
-      KEEL_TRY(executable->ShareResident(on->get()));
-      KEEL_TRY(ShareAll(bound, on->get()));
+      KEEL_TRY(executable->Share(bound, on->get()));
       KEEL_TRY(lease.Launch(deadline));
-      KEEL_TRY(TakeBackAll(*executable->program, bound, on->get()));
+      KEEL_TRY(executable->TakeBack(bound, on->get()));
       step.report.report = lease.report();
       for (const std::uint32_t binding : kept) {
         KEEL_ASSIGN(graph::HeldOutput output, lease.Hold(BindingId{binding}));
@@ -479,7 +525,7 @@ void BindAddresses(const LeaseRef& self, const nb::handle addresses) {
     for (std::size_t i = 0; i < count; ++i) {
       if (items[i] == Py_None) continue;
       Check(lease.Bind(BindingId{static_cast<std::uint32_t>(i)},
-                       {.address = DeviceAddress(nb::cast<std::uint64_t>(nb::handle(items[i]))),
+                       {.address = DeviceAddress(NumberOf(nb::handle(items[i]), "an address")),
                         .size = bindings[i].size,
                         .memory = nullptr}));
     }
@@ -493,10 +539,9 @@ void Launch(const LeaseRef& self, std::optional<double> timeout) {
     LaunchScope scope;
     const hal::StreamHandle stream = owner->stream()->get();
     const Status launched = WithoutInterpreter([&]() -> Status {
-      KEEL_TRY(owner->executable->ShareResident(stream));
-      KEEL_TRY(ShareAll(owner->buffers(), stream));
+      KEEL_TRY(owner->executable->Share(owner->buffers(), stream));
       KEEL_TRY(lease.Launch(deadline));
-      return TakeBackAll(*owner->executable->program, owner->buffers(), stream);
+      return owner->executable->TakeBack(owner->buffers(), stream);
     });
     scope.Check(launched);
     owner->buffers().clear();

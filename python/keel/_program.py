@@ -188,7 +188,8 @@ class Call:
     @property
     def capturing(self) -> bool:
         """False in an eager step, a warm-up for example. While it is captured nothing may wait for
-        the stream."""
+        the stream, and what is replayed must not use memory that was allocated for the call: take a
+        scratch binding."""
         return self._raw.capturing
 
     @property

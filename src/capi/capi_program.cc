@@ -92,7 +92,7 @@ graph::TraceFunction Traced(const BuilderObject& builder, std::vector<graph::Ope
           data = std::move(data)](const graph::TraceContext& context) -> Status {
     // Lent for the call: the stream is the launching caller's, or the one that is captured.
     hal::Stream lent(memory->device(), {.stream = context.stream(), .borrowed = true});
-    KEEL_ASSIGN(const keel_stream stream,
+    KEEL_ASSIGN(keel_stream stream,
                 Add<keel_stream>(std::make_shared<StreamObject>(memory, std::move(lent))));
     std::vector<std::uint64_t> addresses;
     addresses.reserve(uses.size());
@@ -167,7 +167,7 @@ Status AddFunction(BuilderObject& object, bool traced, const char* name, const k
 // The device's handle that the functions of a program are given: of its own, so that nobody closes
 // it before the program is gone.
 Result<std::shared_ptr<keel_device>> LendDevice(const std::shared_ptr<DeviceMemory>& memory) {
-  KEEL_ASSIGN(const keel_device handle, Add<keel_device>(memory));
+  KEEL_ASSIGN(keel_device handle, Add<keel_device>(memory));
   return std::shared_ptr<keel_device>(new keel_device(handle), [](keel_device* lent) {
     static_cast<void>(Remove(*lent));
     delete lent;

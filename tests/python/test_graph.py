@@ -291,6 +291,21 @@ def test_arrays_of_other_streams_are_ordered_with_the_step() -> None:
         np.testing.assert_array_equal(y.numpy().reshape(N), 2 * ramp(step) + ramp(10))
 
 
+def test_outputs_that_stay_bound_are_ordered_too() -> None:
+    program, _ = adding(out="copy")
+    executable = graph.Executable(program)
+    outputs, steps = keel.device.Stream(), keel.device.Stream()
+    y = keel.zeros((2, N // 2), stream=outputs)
+    executable.bind(w=keel.zeros(N), y=y)
+    for step in range(4):
+        with steps:
+            x = keel.from_numpy(ramp(step))
+        with keel.testing.hold(steps):
+            executable.step(stream=steps, x=x)
+            assert not outputs.query(), "it waits for the step"
+        np.testing.assert_array_equal(y.numpy().reshape(N), 2 * ramp(step))
+
+
 def test_the_current_stream_is_the_step_s() -> None:
     program, _ = adding()
     executable = graph.Executable(program)
@@ -360,6 +375,12 @@ def test_addresses_and_tensors_of_other_libraries() -> None:
     elsewhere = keel.zeros(N, device=1)
     with pytest.raises(ValueError, match="'x' is on sim:1, the program on sim:0"):
         executable.step(x=elsewhere)
+    with pytest.raises(TypeError, match="the address of 'x' must be a number from 0 on, not -1"):
+        executable.step(x=-1)
+    with pytest.raises(TypeError, match=r"the size of 'x' must be a number .* not '4'"):
+        executable.step(x=(x.address, "4"))
+    with pytest.raises(TypeError, match="a stream must be a number from 0 on, not 'default'"):
+        executable.step(x=x, stream="default")  # type: ignore[arg-type]
     with pytest.raises(keel.NotFoundError, match="no binding 'z': it has x, w, s, y"):
         executable.step(z=x)
     with pytest.raises(keel.StateError, match="x"):
