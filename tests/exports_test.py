@@ -3,9 +3,9 @@
 
 In particular nothing of fmt and spdlog, which are compiled in: another copy of them in the same
 process must not meet ours. And that the C functions are exactly those of a list, which only grows,
-and of the header.
+and of the headers.
 
-Usage: exports_test.py NM LIBRARY FUNCTIONS HEADER
+Usage: exports_test.py NM LIBRARY FUNCTIONS HEADER...
 """
 
 import re
@@ -25,13 +25,13 @@ def exported(nm, library, *options):
     return [(row[1], row[2].split("@@")[0]) for row in rows if len(row) == 3]
 
 
-def wrong_functions(exported_names, functions, header):
+def wrong_functions(exported_names, functions, headers):
     """What is wrong with the C functions, as lines."""
     rows = [line.split() for line in open(functions, encoding="utf-8")
             if line.strip() and not line.startswith("#")]
     levels = [int(level) for level, _ in rows]
     listed = [name for _, name in rows]
-    text = open(header, encoding="utf-8").read()
+    text = "".join(open(header, encoding="utf-8").read() for header in headers)
     declared = re.findall(r"^KEEL_C_EXPORT[\w\s*]*?\b(keel_\w+)\(", text, re.MULTILINE)
     newest = int(re.search(r"#define KEEL_C_LEVEL (\d+)", text).group(1))
     lines = []
@@ -39,7 +39,7 @@ def wrong_functions(exported_names, functions, header):
         if name not in exported_names:
             lines.append(f"{name} is not exported any more, and programs call it")
         if name not in declared:
-            lines.append(f"{name} is not in {header} any more")
+            lines.append(f"{name} is not in a header any more")
     for name in sorted({*exported_names, *declared} - {*listed}):
         lines.append(f"{name} is new: add it at the end of {functions}, with its level")
     if levels != sorted(levels) or levels[-1] != newest or len({*listed}) != len(listed):
@@ -48,7 +48,7 @@ def wrong_functions(exported_names, functions, header):
 
 
 def main():
-    nm, library, functions, header = sys.argv[1:]
+    nm, library, functions, *headers = sys.argv[1:]
     mangled = exported(nm, library)
     readable = exported(nm, library, "-C")
     assert len(mangled) == len(readable)
@@ -62,7 +62,7 @@ def main():
     if not mangled:
         print(f"{library}: exports nothing; is KEEL_EXPORT missing?")
     print(f"{len(mangled)} exported names, {len(foreign)} of them foreign")
-    wrong = wrong_functions([s for _, s in mangled if s.startswith("keel_")], functions, header)
+    wrong = wrong_functions([s for _, s in mangled if s.startswith("keel_")], functions, headers)
     for line in wrong:
         print(line)
     return 1 if foreign or wrong or not mangled else 0

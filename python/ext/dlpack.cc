@@ -190,6 +190,10 @@ void BindDlpack(nb::module_& m) {
                    [](const ImportRef& self) {
                      return nb::make_tuple(self.tensor().device.type, self.tensor().device.id);
                    })
+      .def_prop_ro("address",
+                   [](const ImportRef& self) {
+                     return reinterpret_cast<std::uintptr_t>(self.taken->data());
+                   })
       .def_prop_ro("read_only", [](const ImportRef& self) { return self.taken->read_only(); })
       .def("adopt", &Adopt, nb::arg("stream"), nb::arg("size"))
       .def("copy_into", &CopyInto, nb::arg("destination"));

@@ -1,6 +1,6 @@
 // From Status to Python's exceptions, and leaving the interpreter to others meanwhile.
 //
-// Everything here but WithoutInterpreter needs the interpreter's lock.
+// Everything here but WithoutInterpreter and LeaveInterpreter needs the interpreter's lock.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -35,6 +35,18 @@ auto WithoutInterpreter(Work&& work) {
   const nb::gil_scoped_release release;
   return std::forward<Work>(work)();
 }
+
+// While it lives the interpreter's lock is left to others, if this thread has it: for ends that may
+// wait and come with or without it.
+class LeaveInterpreter {
+ public:
+  LeaveInterpreter() {
+    if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) release_.emplace();
+  }
+
+ private:
+  std::optional<nb::gil_scoped_release> release_;
+};
 
 // Seconds from now; nothing: for ever. ValueError for what is no time.
 Deadline DeadlineOf(std::optional<double> seconds);

@@ -2,8 +2,10 @@
 // names, defaults and checks, is in python/keel/.
 #include <nanobind/nanobind.h>
 
+#include "callback.h"
 #include "device.h"
 #include "dlpack.h"
+#include "graph.h"
 #include "keel/base/version.h"
 #include "pinned.h"
 #include "storage.h"
@@ -19,4 +21,7 @@ NB_MODULE(_keel, m) {
   keel::python::BindStorage(m);
   keel::python::BindPinned(m);
   keel::python::BindDlpack(m);
+  keel::python::BindCallback(m);
+  keel::python::BindProgram(m);
+  keel::python::BindGraph(m);
 }

@@ -38,16 +38,19 @@ Result<std::shared_ptr<Storage>> Storage::Create(std::shared_ptr<OwnedStream> st
 }
 
 std::shared_ptr<Storage> Storage::Adopt(std::shared_ptr<OwnedStream> stream, DeviceAddress address,
-                                        Bytes size, std::function<void()> release) {
+                                        Bytes size, std::function<void()> release,
+                                        UseRecorder record_use) {
   std::shared_ptr<Storage> storage(new Storage);
   storage->stream_ = std::move(stream);
   storage->address_ = address;
   storage->size_ = size;
   storage->release_ = std::move(release);
+  storage->record_use_ = std::move(record_use);
   return storage;
 }
 
 Storage::~Storage() {
+  record_use_ = nullptr;
   if (release_) release_();
 }
 
@@ -88,7 +91,13 @@ Status Storage::ShareWith(hal::StreamHandle stream) {
   return RecordUse(stream);
 }
 
-Status Storage::RecordUse(hal::StreamHandle stream) {
+Status Storage::TakeBack(hal::StreamHandle stream) {
+  if (size_.empty() || stream == stream_->get()) return OkStatus();
+  return Order(memory(), stream, *memory().device(), stream_->get());
+}
+
+Status Storage::RecordUse(hal::StreamHandle stream, std::shared_ptr<OwnedStream> owner) {
+  if (record_use_) return record_use_(stream, std::move(owner));
   // Memory of others is theirs to keep.
   return adopted() ? OkStatus() : memory().allocator().RecordUse(address_, stream);
 }
@@ -192,7 +201,8 @@ void BindStorage(nb::module_& m) {
       .def(
           "record_use",
           [](const StorageRef& self, const StreamRef& stream) {
-            Check(self.Get()->RecordUse(stream.Get()->get()));
+            const std::shared_ptr<OwnedStream> owner = stream.Get();
+            Check(self.Get()->RecordUse(owner->get(), owner));
           },
           nb::arg("stream"))
       .def(

@@ -18,9 +18,15 @@ class Storage {
  public:
   static Result<std::shared_ptr<Storage>> Create(std::shared_ptr<OwnedStream> stream, Bytes size,
                                                  std::string_view tag);
-  // Somebody else's memory on the stream's device; `release` is called once, by any thread.
+  // Tells the owner of adopted memory that another stream uses it, which lives until it is released
+  // if it comes with its own owner.
+  using UseRecorder =
+      std::function<Status(hal::StreamHandle stream, std::shared_ptr<OwnedStream> owner)>;
+  // Somebody else's memory on the stream's device; `release` is called once, by any thread. Without
+  // a recorder the owner keeps it for whoever uses it.
   static std::shared_ptr<Storage> Adopt(std::shared_ptr<OwnedStream> stream, DeviceAddress address,
-                                        Bytes size, std::function<void()> release);
+                                        Bytes size, std::function<void()> release,
+                                        UseRecorder record_use = nullptr);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -39,8 +45,10 @@ class Storage {
   Status Clear();
   // Another stream of the device works with it from now on, after what is queued here.
   Status ShareWith(hal::StreamHandle stream);
+  // Later work here comes after what is queued on the other stream now.
+  Status TakeBack(hal::StreamHandle stream);
   // Without making the other stream wait.
-  Status RecordUse(hal::StreamHandle stream);
+  Status RecordUse(hal::StreamHandle stream, std::shared_ptr<OwnedStream> owner = nullptr);
 
  private:
   Storage() = default;
@@ -50,6 +58,7 @@ class Storage {
   DeviceAddress address_;
   Bytes size_;
   std::function<void()> release_;
+  UseRecorder record_use_;
 };
 
 // What Python holds.

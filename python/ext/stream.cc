@@ -16,8 +16,7 @@ OwnedStream::~OwnedStream() {
   if (stream_.borrowed()) return;
   // It may wait, and the last reference may go with or without the interpreter's lock. What fails
   // (a lost device, a forked child) leaves nothing to forget.
-  std::optional<nb::gil_scoped_release> release;
-  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) release.emplace();
+  const LeaveInterpreter leave;
   static_cast<void>(Forget());
 }
 

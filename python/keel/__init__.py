@@ -6,10 +6,11 @@
     print(a.device, keel.memory.memory_allocated(), a.numpy())
 
 Importing opens no device and needs none. ``keel.memory`` has the numbers, snapshots and limits of
-the allocators that the whole process shares; ``keel.device`` the devices, streams and events.
+the allocators that the whole process shares; ``keel.device`` the devices, streams and events;
+``keel.graph`` programs that are recorded once and replayed.
 """
 
-from keel import _keel, device, memory
+from keel import _keel, device, graph, memory
 from keel._array import Array, empty, from_dlpack, from_numpy, zeros
 from keel.errors import (
     DeviceLostError,
@@ -43,6 +44,7 @@ __all__ = [
     "empty",
     "from_dlpack",
     "from_numpy",
+    "graph",
     "memory",
     "zeros",
 ]

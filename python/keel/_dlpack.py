@@ -82,7 +82,7 @@ def describe(tensor: _keel.DlpackTensor) -> tuple[DType, tuple[int, ...]]:
     return dtype, shape
 
 
-def _capsule(source: Any, **arguments: object) -> object:
+def capsule(source: Any, **arguments: object) -> object:
     try:
         return source.__dlpack__(max_version=(1, 0), **arguments)
     except TypeError:
@@ -91,7 +91,7 @@ def _capsule(source: Any, **arguments: object) -> object:
 
 
 def take_host(source: Any) -> _keel.DlpackTensor:
-    return _keel.take_dlpack(_capsule(source))
+    return _keel.take_dlpack(capsule(source))
 
 
 def adopt(
@@ -110,7 +110,7 @@ def adopt(
     stream = current_stream(f"{driver}:{number}")
     # To ROCm the default stream is 0, to CUDA 1.
     handle = 0 if kind == _ROCM and stream.handle == 1 else stream.handle
-    tensor = _keel.take_dlpack(_capsule(source, stream=handle))
+    tensor = _keel.take_dlpack(capsule(source, stream=handle))
     dtype, shape = describe(tensor)
     storage = tensor.adopt(stream._raw, math.prod(shape) * dtype.itemsize)
     return make(storage, shape, dtype, tensor.read_only)

@@ -1,5 +1,4 @@
 // Devices and streams of the C interface; keel/c.h has the contracts.
-#include <chrono>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,7 +28,7 @@ keel_device_info InfoOf(const hal::DeviceInfo& from) {
 Status AddStream(const std::shared_ptr<DeviceMemory>& memory, Result<hal::Stream> made,
                  keel_stream* stream) {
   KEEL_TRY(made.status());
-  KEEL_ASSIGN(*stream, Add(std::make_shared<StreamObject>(memory, *std::move(made))));
+  KEEL_ASSIGN(*stream, Add<keel_stream>(std::make_shared<StreamObject>(memory, *std::move(made))));
   return OkStatus();
 }
 
@@ -66,7 +65,7 @@ keel_status keel_device_open(const char* name, keel_device* device) {
     KEEL_TRY(capi::NotNull(device, "device"));
     KEEL_ASSIGN(const auto parsed, keel::hal::DeviceName::Parse(name == nullptr ? "" : name));
     KEEL_ASSIGN(auto memory, keel::memory::ProcessMemory::Global().For(parsed));
-    KEEL_ASSIGN(*device, capi::Add(std::move(memory)));
+    KEEL_ASSIGN(*device, capi::Add<keel_device>(std::move(memory)));
     return OkStatus();
   });
 }
@@ -143,9 +142,7 @@ keel_status keel_stream_synchronize(keel_device device, keel_stream stream, int6
   return capi::Guard(__func__, [&]() -> Status {
     KEEL_ASSIGN(const auto memory, capi::Find(device));
     KEEL_ASSIGN(const auto object, capi::Find(memory, stream));
-    return object->stream.Synchronize(
-        timeout_ns < 0 ? keel::Deadline::Never()
-                       : keel::Deadline::After(std::chrono::nanoseconds(timeout_ns)));
+    return object->stream.Synchronize(capi::DeadlineOf(timeout_ns));
   });
 }
 

@@ -315,6 +315,457 @@ static void test_history(keel_device device, const char* path) {
   CHECK(remove(path) == 0);
 }
 
+/* --- Graphs: y = 2 * x + w, by an explicit kernel, a library's and one that is called every step
+ */
+
+enum { kFloats = 256, kBytes = kFloats * 4, kSteps = 9 };
+
+struct graph_state {
+  int traced, captured, eager, called, destroyed;
+  keel_status answer; /* of the traced function */
+  int fails_inside;
+  uint64_t native; /* of the newest call */
+};
+
+static void destroy_state(void* data) { ++((struct graph_state*)data)->destroyed; }
+static void called_state(void* data) { ++((struct graph_state*)data)->called; }
+
+/* scratch to y */
+static keel_status traced_state(const keel_trace_context* context, void* data) {
+  struct graph_state* state = data;
+  uint64_t native = 0;
+  ++state->traced;
+  state->captured += context->capturing;
+  state->native = context->native_stream;
+  CHECK(context->struct_size >= sizeof *context && context->address_count == 2);
+  CHECK(keel_stream_get_native(context->device, context->stream, &native) == KEEL_STATUS_OK);
+  CHECK(native == context->native_stream);
+  if (state->fails_inside) {
+    return keel_enqueue_copy(context->device, context->stream, 0, context->addresses[0], 4);
+  }
+  if (state->answer != KEEL_STATUS_OK) return state->answer;
+  return keel_enqueue_copy(context->device, context->stream, context->addresses[1],
+                           context->addresses[0], kBytes);
+}
+
+static keel_status eager_state(const keel_trace_context* context, void* data) {
+  ++((struct graph_state*)data)->eager;
+  CHECK(context->capturing == 0 && context->address_count == 0);
+  return KEEL_STATUS_OK;
+}
+
+struct graph_program {
+  uint32_t x, w, s, y;
+  keel_program program;
+};
+
+static keel_operand operand(uint32_t binding, keel_access access) {
+  keel_operand made;
+  memset(&made, 0, sizeof made);
+  made.binding = binding;
+  made.access = access;
+  return made;
+}
+
+static keel_kernel_argument buffer_argument(uint32_t binding, keel_access access) {
+  keel_kernel_argument made;
+  memset(&made, 0, sizeof made);
+  made.operand = operand(binding, access);
+  return made;
+}
+
+static keel_kernel_argument value_argument(const void* value, uint64_t size) {
+  keel_kernel_argument made;
+  memset(&made, 0, sizeof made);
+  made.value = value;
+  made.value_size = size;
+  return made;
+}
+
+static struct graph_program make_program(keel_device device, struct graph_state* state) {
+  struct graph_program made = {0, 0, 0, 0, NULL};
+  keel_module module = NULL;
+  keel_kernel add = NULL, axpy = NULL, same = NULL;
+  keel_program_builder builder = NULL;
+  keel_launch_dims dims;
+  keel_kernel_argument arguments[4];
+  keel_operand uses[2], whole;
+  const uint64_t count = kFloats;
+  const float one = 1;
+
+  CHECK(keel_module_load_standard(device, &module) == KEEL_STATUS_OK);
+  CHECK(keel_kernel_find(module, "keel_add", &add) == KEEL_STATUS_OK);
+  CHECK(keel_kernel_find(module, "keel_axpy", &axpy) == KEEL_STATUS_OK);
+  CHECK(keel_module_close(module) == KEEL_STATUS_OK); /* its kernels keep it */
+  CHECK(keel_program_builder_create(device, "scaled", &builder) == KEEL_STATUS_OK);
+  CHECK(keel_program_builder_bind(builder, "x", kBytes, KEEL_BINDING_IN, KEEL_POLICY_COPY,
+                                  &made.x) == KEEL_STATUS_OK);
+  CHECK(keel_program_builder_bind(builder, "w", kBytes, KEEL_BINDING_RESIDENT, KEEL_POLICY_AUTO,
+                                  &made.w) == KEEL_STATUS_OK);
+  CHECK(keel_program_builder_bind(builder, "s", kBytes, KEEL_BINDING_SCRATCH, KEEL_POLICY_AUTO,
+                                  &made.s) == KEEL_STATUS_OK);
+  CHECK(keel_program_builder_bind(builder, "y", kBytes, KEEL_BINDING_OUT, KEEL_POLICY_IN_PLACE,
+                                  &made.y) == KEEL_STATUS_OK);
+  CHECK(made.x == 0 && made.w == 1 && made.s == 2 && made.y == 3);
+
+  whole = operand(made.s, 0);
+  CHECK(keel_program_builder_fill(builder, &whole, 0, 4) == KEEL_STATUS_OK);
+  memset(&dims, 0, sizeof dims);
+  dims.struct_size = sizeof dims;
+  dims.block[0] = 64;
+  arguments[0] = buffer_argument(made.x, KEEL_ACCESS_READ);
+  arguments[1] = buffer_argument(made.w, KEEL_ACCESS_READ);
+  arguments[2] = buffer_argument(made.s, KEEL_ACCESS_WRITE);
+  arguments[3] = value_argument(&count, sizeof count);
+  CHECK(keel_program_builder_kernel(builder, add, &dims, arguments, 4) == KEEL_STATUS_OK);
+  uses[0] = operand(made.s, KEEL_ACCESS_READ);
+  uses[1] = operand(made.y, KEEL_ACCESS_WRITE);
+  CHECK(keel_program_builder_traced(builder, "library", uses, 2, traced_state, state,
+                                    destroy_state) == KEEL_STATUS_OK);
+  CHECK(keel_program_builder_eager(builder, "between", NULL, 0, eager_state, state,
+                                   destroy_state) == KEEL_STATUS_OK);
+  arguments[1] = buffer_argument(made.y, KEEL_ACCESS_READ_WRITE);
+  arguments[2] = value_argument(&one, sizeof one);
+  CHECK(keel_program_builder_kernel(builder, axpy, NULL, arguments, 4) == KEEL_STATUS_OK);
+  CHECK(keel_program_builder_call(builder, called_state, state, destroy_state) == KEEL_STATUS_OK);
+
+  /* What the builder says at once. */
+  WRONG(keel_program_builder_bind(builder, NULL, 4, 0, 0, &made.x), "name is NULL");
+  WRONG(keel_program_builder_bind(builder, "z", 4, 9, 0, &made.x), "access 9");
+  WRONG(keel_program_builder_bind(builder, "z", 4, 0, 9, &made.x), "policy 9");
+  WRONG(keel_program_builder_bind(builder, "z", 4, 0, 0, NULL), "binding is NULL");
+  REFUSED(keel_program_builder_bind(builder, "z", 4, 0, KEEL_POLICY_REMAP, &made.x),
+          KEEL_STATUS_UNIMPLEMENTED, "'z'");
+  arguments[3] = value_argument(&count, 17);
+  WRONG(keel_program_builder_kernel(builder, add, NULL, arguments, 4), "arguments[3].value_size");
+  WRONG(keel_program_builder_kernel(builder, add, NULL, NULL, 4), "arguments is NULL");
+  dims.struct_size = 0;
+  WRONG(keel_program_builder_kernel(builder, add, &dims, NULL, 0), "dims->struct_size");
+  WRONG(keel_program_builder_kernel(builder, NULL, NULL, NULL, 0), "the kernel is NULL");
+  WRONG(keel_program_builder_copy(builder, NULL, &whole), "destination is NULL");
+  WRONG(keel_program_builder_copy(builder, &whole, NULL), "source is NULL");
+  WRONG(keel_program_builder_fill(builder, NULL, 0, 4), "destination is NULL");
+  WRONG(keel_program_builder_call(builder, NULL, state, destroy_state), "function is NULL");
+  WRONG(keel_program_builder_traced(builder, "a", NULL, 0, NULL, state, destroy_state), "function");
+  WRONG(keel_program_builder_eager(builder, NULL, NULL, 0, eager_state, state, destroy_state),
+        "name is NULL");
+  WRONG(keel_program_builder_eager(builder, "a", NULL, 1, eager_state, state, destroy_state),
+        "uses is NULL");
+  CHECK(state->destroyed == 0);
+
+  CHECK(keel_kernel_close(add) == KEEL_STATUS_OK);
+  CHECK(keel_kernel_close(axpy) == KEEL_STATUS_OK);
+  WRONG(keel_kernel_close(axpy), "the handle of a kernel that was closed");
+  WRONG(keel_program_builder_build(builder, NULL), "program is NULL");
+  CHECK(keel_program_builder_build(builder, &made.program) == KEEL_STATUS_OK);
+  WRONG(keel_program_builder_build(builder, &made.program), "program builder that was closed");
+  WRONG(keel_kernel_find(module, "keel_add", &same), "module that was closed");
+  return made;
+}
+
+static void fill_floats(float* to, float value) {
+  int i;
+  for (i = 0; i < kFloats; ++i) to[i] = value + (float)i;
+}
+
+static keel_buffer buffer_at(uint64_t address) {
+  keel_buffer buffer;
+  memset(&buffer, 0, sizeof buffer);
+  buffer.struct_size = sizeof buffer;
+  buffer.address = address;
+  buffer.size = kBytes;
+  return buffer;
+}
+
+static void see_action(const keel_action* action, void* data) {
+  struct count* count = data;
+  ++count->calls;
+  CHECK(action->struct_size >= sizeof *action);
+  CHECK(action->binding == (action->kind == KEEL_ACTION_REBOUND ? 0 : KEEL_NO_BINDING)); /* x */
+  if (action->kind == KEEL_ACTION_RAN_EAGERLY && action->reason == KEEL_REASON_WARM_UP &&
+      strcmp(action->kind_name, "ran eagerly") == 0 && action->reason_text[0] != '\0') {
+    ++count->value;
+  }
+}
+
+/* Steps with inputs that move, each result compared. */
+static void test_graph_steps(keel_device device, keel_executable_mode mode) {
+  struct graph_state state = {0, 0, 0, 0, 0, KEEL_STATUS_OK, 0, 0};
+  struct graph_program its = make_program(device, &state);
+  keel_executable executable = NULL;
+  keel_executable_options options;
+  keel_executable_stats stats;
+  keel_stream stream = NULL, reader = NULL;
+  keel_buffer buffer;
+  keel_step_report report;
+  keel_policy policy = -1;
+  uint64_t x[3], w = 0, address = 0, size = 0, native = 0;
+  float in[kFloats], weights[kFloats], out[kFloats];
+  int32_t done = 0;
+  int step, i, right = 0;
+
+  CHECK(keel_stream_create(device, &stream) == KEEL_STATUS_OK);
+  CHECK(keel_stream_create(device, &reader) == KEEL_STATUS_OK);
+  for (i = 0; i < 3; ++i) {
+    CHECK(keel_malloc(device, stream, kBytes, NULL, &x[i]) == KEEL_STATUS_OK);
+  }
+  CHECK(keel_malloc(device, stream, kBytes, NULL, &w) == KEEL_STATUS_OK);
+  fill_floats(weights, 1000);
+  CHECK(keel_copy_to_device(device, stream, w, weights, kBytes) == KEEL_STATUS_OK);
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.mode = mode;
+  CHECK(keel_executable_create(its.program, &options, &executable) == KEEL_STATUS_OK);
+  CHECK(keel_program_close(its.program) == KEEL_STATUS_OK);
+  buffer = buffer_at(w);
+  CHECK(keel_executable_bind(executable, its.w, &buffer) == KEEL_STATUS_OK);
+  CHECK(keel_executable_get_policy(executable, its.x, &policy) == KEEL_STATUS_OK);
+  CHECK(policy == KEEL_POLICY_COPY);
+
+  for (step = 1; step <= kSteps; ++step) {
+    keel_lease lease = NULL;
+    keel_output output = NULL;
+    struct count actions = {0, 0, NULL};
+    fill_floats(in, (float)step);
+    CHECK(keel_copy_to_device(device, stream, x[step % 3], in, kBytes) == KEEL_STATUS_OK);
+    CHECK(keel_executable_acquire(executable, stream, -1, &lease) == KEEL_STATUS_OK);
+    buffer = buffer_at(x[step % 3]);
+    CHECK(keel_lease_bind(lease, its.x, &buffer) == KEEL_STATUS_OK);
+    CHECK(keel_lease_get_address(lease, its.y, &address) == KEEL_STATUS_OK && address != 0);
+    CHECK(keel_lease_launch(lease, -1) == KEEL_STATUS_OK);
+    CHECK(keel_lease_hold(lease, its.y, &output) == KEEL_STATUS_OK);
+    memset(&report, 0, sizeof report);
+    report.struct_size = sizeof report;
+    CHECK(keel_lease_get_report(lease, &report) == KEEL_STATUS_OK);
+    CHECK(report.step == (uint64_t)step && report.eager == (mode || step == 1));
+    CHECK(keel_lease_for_each_action(lease, see_action, &actions) == KEEL_STATUS_OK);
+    CHECK((uint32_t)actions.calls == report.actions);
+    CHECK(actions.value == (mode == KEEL_EXECUTABLE_GRAPH && step == 1));
+    CHECK(keel_lease_wait(lease, -1) == KEEL_STATUS_OK);
+    CHECK(keel_lease_get_done(lease, &done) == KEEL_STATUS_OK && done == 1);
+    CHECK(keel_lease_close(lease) == KEEL_STATUS_OK);
+
+    CHECK(keel_output_get(output, &native, &size) == KEEL_STATUS_OK);
+    CHECK(native == address && size == kBytes);
+    CHECK(keel_output_record_use(output, reader) == KEEL_STATUS_OK);
+    CHECK(keel_copy_to_host(device, reader, out, address, kBytes) == KEEL_STATUS_OK);
+    CHECK(keel_output_close(output) == KEEL_STATUS_OK);
+    for (i = 0, right = 0; i < kFloats; ++i) right += out[i] == 2 * in[i] + weights[i];
+    CHECK(right == kFloats);
+  }
+  CHECK(keel_executable_synchronize(executable, -1) == KEEL_STATUS_OK);
+  CHECK(state.called == kSteps && state.eager == kSteps);
+  /* One of a warm-up, and one captured for each slot; or all. */
+  CHECK(state.traced == (mode ? kSteps : 3) && state.captured == (mode ? 0 : 2));
+  memset(&stats, 0, sizeof stats);
+  stats.struct_size = sizeof stats;
+  CHECK(keel_executable_get_stats(executable, &stats) == KEEL_STATUS_OK);
+  CHECK(stats.steps == kSteps && stats.eager_steps == (mode ? kSteps : 1));
+  CHECK(stats.commands_traced == (mode ? 0 : 2) && stats.slot_bytes >= 2 * kBytes);
+  CHECK(stats.copied_in_bytes == (uint64_t)kSteps * kBytes && stats.failed_steps == 0);
+  CHECK(keel_executable_give_back(executable, -1) == KEEL_STATUS_OK);
+  CHECK(keel_executable_get_stats(executable, &stats) == KEEL_STATUS_OK && stats.slot_bytes == 0);
+
+  CHECK(state.destroyed == 0);
+  CHECK(keel_executable_close(executable) == KEEL_STATUS_OK);
+  CHECK(state.destroyed == 3); /* with the last that can call them */
+  WRONG(keel_executable_close(executable), "the handle of an executable that was closed");
+  for (i = 0; i < 3; ++i) CHECK(keel_free(device, x[i]) == KEEL_STATUS_OK);
+  CHECK(keel_free(device, w) == KEEL_STATUS_OK);
+  CHECK(keel_stream_destroy(stream) == KEEL_STATUS_OK);
+  CHECK(keel_stream_destroy(reader) == KEEL_STATUS_OK);
+}
+
+static void test_graph_mistakes(keel_device device) {
+  struct graph_state state = {0, 0, 0, 0, 0, KEEL_STATUS_OK, 0, 0};
+  struct graph_program its = make_program(device, &state);
+  keel_device other = NULL;
+  keel_module module = NULL, foreign_module = NULL;
+  keel_kernel kernel = NULL, foreign = NULL;
+  keel_program_builder builder = NULL;
+  keel_program broken = NULL;
+  keel_executable executable = NULL, closed = NULL;
+  keel_executable_options options;
+  keel_executable_stats stats;
+  keel_step_report report;
+  keel_memory_budget budget = NULL;
+  keel_scratch_arena arena = NULL;
+  keel_lease lease = NULL, second = NULL, none = NULL;
+  keel_output output = NULL;
+  keel_buffer buffer;
+  keel_operand range;
+  keel_policy policy = 0;
+  uint32_t binding = 0;
+  uint64_t x = 0, w = 0, address = 0, bytes = 0;
+  int32_t done = 0;
+  float out[kFloats];
+
+  /* Kernels. */
+  CHECK(keel_device_open("sim:1", &other) == KEEL_STATUS_OK);
+  CHECK(keel_module_load_standard(device, &module) == KEEL_STATUS_OK);
+  WRONG(keel_module_load_standard(device, NULL), "module is NULL");
+  WRONG(keel_module_load_image(device, NULL, 4, &module), "image is NULL");
+  WRONG(keel_module_load_image(device, "no library", 10, &module), "");
+  WRONG(keel_module_load_file(device, NULL, &module), "path is NULL");
+  REFUSED(keel_module_load_file(device, "/nowhere.so", &module), KEEL_STATUS_NOT_FOUND, "nowhere");
+  REFUSED(keel_kernel_find(module, "keel_nothing", &kernel), KEEL_STATUS_NOT_FOUND, "keel_nothing");
+  WRONG(keel_kernel_find(module, NULL, &kernel), "name is NULL");
+  WRONG(keel_kernel_find(module, "keel_add", NULL), "kernel is NULL");
+  WRONG(keel_kernel_find(NULL, "keel_add", &kernel), "module is NULL");
+  WRONG(keel_kernel_borrow(device, 0, &kernel), "no kernel");
+  WRONG(keel_kernel_borrow(device, 1, NULL), "kernel is NULL");
+  CHECK(keel_module_load_standard(other, &foreign_module) == KEEL_STATUS_OK);
+  CHECK(keel_kernel_find(foreign_module, "keel_add", &foreign) == KEEL_STATUS_OK);
+
+  /* Programs. */
+  WRONG(keel_program_builder_create(device, NULL, &builder), "name is NULL");
+  WRONG(keel_program_builder_create(device, "a", NULL), "builder is NULL");
+  CHECK(keel_program_builder_create(device, "broken", &builder) == KEEL_STATUS_OK);
+  WRONG(keel_program_builder_kernel(builder, foreign, NULL, NULL, 0), "sim:1");
+  WRONG(keel_program_builder_discard((keel_program_builder)(void*)module), "handle of a module");
+  CHECK(keel_program_builder_bind(builder, "a", 16, KEEL_BINDING_IN, 0, &binding) ==
+        KEEL_STATUS_OK);
+  range = operand(binding, 0);
+  CHECK(keel_program_builder_fill(builder, &range, 1, 4) == KEEL_STATUS_OK);
+  WRONG(keel_program_builder_build(builder, &broken), "command 0: writes 'a'");
+  WRONG(keel_program_builder_discard(builder), "closed");
+  CHECK(keel_program_builder_create(device, "discarded", &builder) == KEEL_STATUS_OK);
+  CHECK(keel_program_builder_call(builder, called_state, &state, destroy_state) == KEEL_STATUS_OK);
+  CHECK(keel_program_builder_discard(builder) == KEEL_STATUS_OK && state.destroyed == 1);
+  state.destroyed = 0;
+  CHECK(keel_program_find(its.program, "y", &binding) == KEEL_STATUS_OK && binding == its.y);
+  REFUSED(keel_program_find(its.program, "z", &binding), KEEL_STATUS_NOT_FOUND, "x, w, s, y");
+  WRONG(keel_program_find(its.program, NULL, &binding), "name is NULL");
+  WRONG(keel_program_find(its.program, "y", NULL), "binding is NULL");
+  CHECK(keel_program_get_scratch_bytes(its.program, &bytes) == KEEL_STATUS_OK && bytes == kBytes);
+  WRONG(keel_program_get_scratch_bytes(its.program, NULL), "bytes is NULL");
+
+  /* Options. */
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  WRONG(keel_executable_create(its.program, NULL, NULL), "executable is NULL");
+  WRONG(keel_executable_create(NULL, NULL, &executable), "the program is NULL");
+  options.slots = 65;
+  WRONG(keel_executable_create(its.program, &options, &executable), "65 slots");
+  options.slots = 1;
+  options.mode = 2;
+  WRONG(keel_executable_create(its.program, &options, &executable), "mode 2");
+  options.mode = 0;
+  options.warm_up = -2;
+  WRONG(keel_executable_create(its.program, &options, &executable), "warm_up is -2");
+  options.warm_up = -1;
+  options.kept_traces = -1;
+  WRONG(keel_executable_create(its.program, &options, &executable), "kept_traces is -1");
+  options.kept_traces = 4;
+  options.patience_ns = 1000000000;
+  CHECK(keel_scratch_arena_create(device, 512, &arena) == KEEL_STATUS_OK);
+  WRONG(keel_scratch_arena_create(device, 512, NULL), "arena is NULL");
+  options.scratch = arena;
+  WRONG(keel_executable_create(its.program, &options, &executable), "of scratch; the arena has");
+  CHECK(keel_scratch_arena_close(arena) == KEEL_STATUS_OK);
+  WRONG(keel_executable_create(its.program, &options, &executable),
+        "scratch arena that was closed");
+  CHECK(keel_scratch_arena_create(device, kBytes, &arena) == KEEL_STATUS_OK);
+  options.scratch = arena;
+  CHECK(keel_memory_budget_create(16, &budget) == KEEL_STATUS_OK);
+  WRONG(keel_memory_budget_create(16, NULL), "budget is NULL");
+  options.budget = budget;
+  CHECK(keel_executable_create(its.program, &options, &closed) == KEEL_STATUS_OK);
+  REFUSED(keel_executable_acquire(closed, NULL, -1, &lease), KEEL_STATUS_RESOURCE_EXHAUSTED,
+          "budget");
+  CHECK(keel_executable_close(closed) == KEEL_STATUS_OK);
+  CHECK(keel_memory_budget_close(budget) == KEEL_STATUS_OK);
+  CHECK(keel_memory_budget_create(1 << 20, &budget) == KEEL_STATUS_OK);
+  options.budget = budget;
+  CHECK(keel_executable_create(its.program, &options, &executable) == KEEL_STATUS_OK);
+  CHECK(keel_program_close(its.program) == KEEL_STATUS_OK);
+  CHECK(keel_scratch_arena_close(arena) == KEEL_STATUS_OK); /* the executable keeps it */
+
+  /* Buffers and steps. */
+  CHECK(keel_malloc(device, NULL, kBytes, NULL, &x) == KEEL_STATUS_OK);
+  CHECK(keel_malloc(device, NULL, kBytes, NULL, &w) == KEEL_STATUS_OK);
+  CHECK(keel_enqueue_fill(device, NULL, x, 0x3f800000, 4, kFloats) == KEEL_STATUS_OK); /* 1.0f */
+  CHECK(keel_enqueue_fill(device, NULL, w, 0x40000000, 4, kFloats) == KEEL_STATUS_OK); /* 2.0f */
+  buffer = buffer_at(x);
+  WRONG(keel_executable_bind(executable, 9, &buffer), "no binding 9");
+  WRONG(keel_executable_bind(executable, its.x, NULL), "buffer is NULL");
+  WRONG(keel_executable_bind(closed, its.x, &buffer), "closed");
+  buffer.size = 4;
+  WRONG(keel_executable_bind(executable, its.x, &buffer), "binding 'x' needs 1 KiB");
+  buffer.size = kBytes;
+  REFUSED(keel_executable_bind(executable, its.y, &buffer), KEEL_STATUS_FAILED_PRECONDITION, "'y'");
+  WRONG(keel_executable_get_policy(executable, 9, &policy), "no binding 9");
+  WRONG(keel_executable_get_policy(executable, 0, NULL), "policy is NULL");
+  WRONG(keel_executable_get_stats(executable, NULL), "stats is NULL");
+  stats.struct_size = 3;
+  WRONG(keel_executable_get_stats(executable, &stats), "stats->struct_size is 3");
+  WRONG(keel_executable_acquire(executable, NULL, -1, NULL), "lease is NULL");
+  CHECK(keel_executable_acquire(executable, NULL, -1, &lease) == KEEL_STATUS_OK);
+  CHECK(keel_memory_budget_get_used(budget, &bytes) == KEEL_STATUS_OK && bytes >= 2 * kBytes);
+  WRONG(keel_memory_budget_get_used(budget, NULL), "bytes is NULL");
+  REFUSED(keel_executable_acquire(executable, NULL, 1000, &second), KEEL_STATUS_DEADLINE_EXCEEDED,
+          "1 are leased");
+  REFUSED(keel_executable_give_back(executable, 0), KEEL_STATUS_FAILED_PRECONDITION, "in use");
+  WRONG(keel_lease_get_address(lease, its.y, NULL), "address is NULL");
+  REFUSED(keel_lease_get_address(lease, its.x, &bytes), KEEL_STATUS_FAILED_PRECONDITION, "'x'");
+  REFUSED(keel_lease_launch(lease, -1), KEEL_STATUS_FAILED_PRECONDITION, "'x'");
+  REFUSED(keel_lease_hold(lease, its.y, &output), KEEL_STATUS_FAILED_PRECONDITION, "launched");
+  REFUSED(keel_lease_wait(lease, 0), KEEL_STATUS_FAILED_PRECONDITION, "launched");
+  WRONG(keel_lease_bind(lease, 9, &buffer), "no binding 9");
+  CHECK(keel_lease_bind(lease, its.x, &buffer) == KEEL_STATUS_OK);
+  buffer = buffer_at(w);
+  CHECK(keel_lease_bind(lease, its.w, &buffer) == KEEL_STATUS_OK);
+
+  /* What a function answers is what the step ends with. */
+  state.answer = KEEL_STATUS_ABORTED;
+  REFUSED(keel_lease_launch(lease, -1), KEEL_STATUS_ABORTED, "it returned ABORTED");
+  state.answer = 1234;
+  REFUSED(keel_lease_launch(lease, -1), KEEL_STATUS_UNKNOWN, "it returned 1234");
+  state.answer = KEEL_STATUS_OK;
+  state.fails_inside = 1;
+  WRONG(keel_lease_launch(lease, -1), "'library'");
+  WRONG(keel_lease_launch(lease, -1), "destination, 0x0, is in no live block");
+  state.fails_inside = 0;
+  CHECK(keel_lease_launch(lease, -1) == KEEL_STATUS_OK);
+  REFUSED(keel_lease_launch(lease, -1), KEEL_STATUS_FAILED_PRECONDITION, "already");
+  REFUSED(keel_lease_bind(lease, its.x, &buffer), KEEL_STATUS_FAILED_PRECONDITION, "already");
+  WRONG(keel_lease_hold(lease, its.y, NULL), "output is NULL");
+  REFUSED(keel_lease_hold(lease, its.x, &output), KEEL_STATUS_FAILED_PRECONDITION, "'x'");
+  WRONG(keel_lease_get_done(lease, NULL), "done is NULL");
+  WRONG(keel_lease_get_report(lease, NULL), "report is NULL");
+  report.struct_size = 1;
+  WRONG(keel_lease_get_report(lease, &report), "report->struct_size is 1");
+  WRONG(keel_lease_for_each_action(lease, NULL, NULL), "visit is NULL");
+  CHECK(keel_lease_hold(lease, its.y, &output) == KEEL_STATUS_OK);
+  CHECK(keel_lease_close(lease) == KEEL_STATUS_OK);
+  WRONG(keel_lease_close(lease), "lease that was closed");
+  WRONG(keel_lease_launch(lease, -1), "lease that was closed");
+  WRONG(keel_lease_get_done(none, &done), "the lease is NULL");
+  WRONG(keel_lease_wait((keel_lease)(void*)output, -1), "handle of an output, not of a lease");
+  REFUSED(keel_executable_acquire(executable, NULL, 1000, &second), KEEL_STATUS_DEADLINE_EXCEEDED,
+          "1 hold outputs");
+
+  /* The output outlives the executable, and the program with it. */
+  CHECK(keel_executable_close(executable) == KEEL_STATUS_OK);
+  WRONG(keel_output_get(output, NULL, &bytes), "address is NULL");
+  WRONG(keel_output_get(output, &bytes, NULL), "size is NULL");
+  CHECK(keel_output_get(output, &address, &bytes) == KEEL_STATUS_OK);
+  CHECK(keel_copy_to_host(device, NULL, out, address, kBytes) == KEEL_STATUS_OK);
+  CHECK(out[0] == 4 && out[kFloats - 1] == 4);
+  CHECK(state.destroyed == 0);
+  CHECK(keel_output_close(output) == KEEL_STATUS_OK && state.destroyed == 3);
+  WRONG(keel_output_close(output), "output that was closed");
+  WRONG(keel_output_record_use(output, NULL), "output that was closed");
+  CHECK(keel_memory_budget_get_used(budget, &bytes) == KEEL_STATUS_OK && bytes == 0);
+  CHECK(keel_memory_budget_close(budget) == KEEL_STATUS_OK);
+  CHECK(keel_free(device, x) == KEEL_STATUS_OK);
+  CHECK(keel_free(device, w) == KEEL_STATUS_OK);
+  CHECK(keel_module_close(module) == KEEL_STATUS_OK);
+  CHECK(keel_kernel_close(foreign) == KEEL_STATUS_OK);
+  CHECK(keel_module_close(foreign_module) == KEEL_STATUS_OK);
+  CHECK(keel_device_close(other) == KEEL_STATUS_OK);
+}
+
 int main(int argc, char** argv) {
   keel_device device = NULL;
   if (argc != 2) {
@@ -330,6 +781,9 @@ int main(int argc, char** argv) {
   test_handles(device);
   test_memory(device);
   test_limits_and_statistics(device);
+  test_graph_steps(device, KEEL_EXECUTABLE_GRAPH);
+  test_graph_steps(device, KEEL_EXECUTABLE_EAGER);
+  test_graph_mistakes(device);
   test_history(device, argv[1]);
   /* With its last handle the device is closed, and its threads end. */
   CHECK(keel_device_forget(device) == KEEL_STATUS_OK);

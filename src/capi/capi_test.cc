@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -17,6 +18,8 @@
 #include "keel/base/log.h"
 #include "keel/c.h"
 #include "keel/drivers/sim.h"
+#include "keel/hal/module.h"
+#include "keel/hal/standard_kernels.h"
 #include "keel/memory/process_memory.h"
 
 namespace keel::capi {
@@ -173,6 +176,224 @@ TEST_F(CapiTest, AForkedChildIsRefused) {
   busy.join();
   EXPECT_EQ(keel_free(device_, address), KEEL_STATUS_OK);
   EXPECT_EQ(keel_stream_destroy(stream), KEEL_STATUS_OK);
+}
+
+// --- Graphs
+// ---------------------------------------------------------------------------------------
+
+class CapiGraphTest : public CapiTest {
+ protected:
+  // y, in place, is filled with sevens; before that `function` is called.
+  keel_executable Make(keel_trace_function function, void* data, int slots = 2,
+                       bool eager = false) {
+    keel_program_builder builder = nullptr;
+    keel_program program = nullptr;
+    keel_executable executable = nullptr;
+    EXPECT_EQ(keel_program_builder_create(device_, "sevens", &builder), KEEL_STATUS_OK);
+    EXPECT_EQ(
+        keel_program_builder_bind(builder, "y", 64, KEEL_BINDING_OUT, KEEL_POLICY_IN_PLACE, &y_),
+        KEEL_STATUS_OK);
+    const keel_operand whole{.binding = y_, .access = KEEL_ACCESS_WRITE, .offset = 0, .extent = 0};
+    const auto add = eager ? keel_program_builder_eager : keel_program_builder_traced;
+    if (function != nullptr) {
+      EXPECT_EQ(add(builder, "function", &whole, 1, function, data, nullptr), KEEL_STATUS_OK);
+    }
+    EXPECT_EQ(keel_program_builder_fill(builder, &whole, 7, 1), KEEL_STATUS_OK);
+    EXPECT_EQ(keel_program_builder_build(builder, &program), KEEL_STATUS_OK)
+        << keel_last_error_message();
+    keel_executable_options options{};
+    options.struct_size = sizeof options;
+    options.slots = slots;
+    EXPECT_EQ(keel_executable_create(program, &options, &executable), KEEL_STATUS_OK);
+    EXPECT_EQ(keel_program_close(program), KEEL_STATUS_OK);
+    return executable;
+  }
+
+  std::uint32_t y_ = 0;
+};
+
+TEST_F(CapiGraphTest, WhatAFunctionThrowsIsAnError) {
+  const auto throws = [](const keel_trace_context*, void*) -> keel_status {
+    throw std::runtime_error("the reason");
+  };
+  keel_executable executable = Make(throws, nullptr);
+  keel_lease lease = nullptr;
+  ASSERT_EQ(keel_executable_acquire(executable, nullptr, -1, &lease), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_lease_launch(lease, -1), KEEL_STATUS_INTERNAL);
+  EXPECT_THAT(keel_last_error_message(), HasSubstr("'function': it threw: the reason"));
+  EXPECT_EQ(keel_lease_close(lease), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_executable_close(executable), KEEL_STATUS_OK);
+}
+
+// A function that turns to what calls it is refused, and waits for nothing.
+TEST_F(CapiGraphTest, AFunctionCannotUseItsOwnStep) {
+  struct Handles {
+    keel_executable executable = nullptr;
+    keel_lease lease = nullptr;
+    keel_lease second = nullptr;
+    int calls = 0;
+  } handles;
+  const auto uses = [](const keel_trace_context* context, void* data) -> keel_status {
+    auto& its = *static_cast<Handles*>(data);
+    ++its.calls;
+    EXPECT_EQ(keel_lease_launch(its.lease, -1), KEEL_STATUS_FAILED_PRECONDITION);
+    EXPECT_THAT(keel_last_error_message(), HasSubstr("another call works with this lease"));
+    EXPECT_EQ(keel_lease_launch(its.second, -1), KEEL_STATUS_FAILED_PRECONDITION);
+    EXPECT_THAT(keel_last_error_message(), HasSubstr("launches a step of 'sevens'"));
+    std::thread([&] {
+      EXPECT_EQ(keel_lease_wait(its.lease, -1), KEEL_STATUS_FAILED_PRECONDITION);
+    }).join();
+    // The handles are gone at once; what is under way goes on.
+    EXPECT_EQ(keel_lease_close(its.lease), KEEL_STATUS_OK);
+    EXPECT_EQ(keel_executable_close(its.executable), KEEL_STATUS_OK);
+    return keel_enqueue_fill(context->device, context->stream, context->addresses[0], 1, 1, 64);
+  };
+  handles.executable = Make(uses, &handles, 2, true);
+  const keel_executable executable = handles.executable;
+  ASSERT_EQ(keel_executable_acquire(executable, nullptr, -1, &handles.lease), KEEL_STATUS_OK);
+  ASSERT_EQ(keel_executable_acquire(executable, nullptr, -1, &handles.second), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_lease_launch(handles.lease, -1), KEEL_STATUS_OK) << keel_last_error_message();
+  EXPECT_EQ(handles.calls, 1);
+  EXPECT_EQ(keel_lease_close(handles.lease), KEEL_STATUS_INVALID_ARGUMENT);
+  EXPECT_EQ(keel_lease_close(handles.second), KEEL_STATUS_OK);
+}
+
+// What a function was lent it cannot use afterwards.
+TEST_F(CapiGraphTest, TheStreamOfACallEndsWithIt) {
+  keel_stream kept = nullptr;
+  const auto keeps = [](const keel_trace_context* context, void* data) -> keel_status {
+    *static_cast<keel_stream*>(data) = context->stream;
+    return KEEL_STATUS_OK;
+  };
+  keel_executable executable = Make(keeps, &kept);
+  keel_lease lease = nullptr;
+  ASSERT_EQ(keel_executable_acquire(executable, nullptr, -1, &lease), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_lease_launch(lease, -1), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_enqueue_fill(device_, kept, 0, 0, 1, 1), KEEL_STATUS_INVALID_ARGUMENT);
+  EXPECT_THAT(keel_last_error_message(), HasSubstr("handle of a stream that was closed"));
+  EXPECT_EQ(keel_lease_close(lease), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_executable_close(executable), KEEL_STATUS_OK);
+}
+
+// A kernel that somebody else loaded, by its native value.
+TEST_F(CapiGraphTest, BorrowsKernels) {
+  const auto set = *memory::ProcessMemory::Global().For({.driver = "sim", .ordinal = 0});
+  const hal::Module module = *hal::Module::LoadStandard(set->device());
+  const hal::KernelHandle fill = *module.Find(hal::kernels::kFill);
+  keel_kernel kernel = nullptr;
+  keel_program_builder builder = nullptr;
+  keel_program program = nullptr;
+  keel_executable executable = nullptr;
+  keel_lease lease = nullptr;
+  keel_output output = nullptr;
+  std::uint32_t y = 0;
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+  ASSERT_EQ(keel_kernel_borrow(device_, fill.value, &kernel), KEEL_STATUS_OK);
+  ASSERT_EQ(keel_program_builder_create(device_, "filled", &builder), KEEL_STATUS_OK);
+  ASSERT_EQ(keel_program_builder_bind(builder, "y", 64, KEEL_BINDING_OUT, KEEL_POLICY_IN_PLACE, &y),
+            KEEL_STATUS_OK);
+  const std::uint32_t value = 0x01020304;
+  const std::uint64_t count = 16;
+  const keel_operand whole{.binding = y, .access = KEEL_ACCESS_WRITE, .offset = 0, .extent = 0};
+  const keel_kernel_argument arguments[] = {
+      {.operand = whole, .value = nullptr, .value_size = 0},
+      {.operand = {}, .value = &value, .value_size = sizeof value},
+      {.operand = {}, .value = &count, .value_size = sizeof count}};
+  ASSERT_EQ(keel_program_builder_kernel(builder, kernel, nullptr, arguments, 3), KEEL_STATUS_OK);
+  ASSERT_EQ(keel_program_builder_build(builder, &program), KEEL_STATUS_OK);
+  ASSERT_EQ(keel_executable_create(program, nullptr, &executable), KEEL_STATUS_OK);
+  ASSERT_EQ(keel_executable_acquire(executable, nullptr, -1, &lease), KEEL_STATUS_OK);
+  ASSERT_EQ(keel_lease_launch(lease, -1), KEEL_STATUS_OK) << keel_last_error_message();
+  ASSERT_EQ(keel_lease_hold(lease, y, &output), KEEL_STATUS_OK);
+  ASSERT_EQ(keel_output_get(output, &address, &size), KEEL_STATUS_OK);
+  std::array<std::uint32_t, 16> out{};
+  ASSERT_EQ(keel_copy_to_host(device_, nullptr, out.data(), address, size), KEEL_STATUS_OK);
+  EXPECT_THAT(out, ::testing::Each(value));
+  EXPECT_EQ(keel_output_close(output), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_lease_close(lease), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_executable_close(executable), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_program_close(program), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_kernel_close(kernel), KEEL_STATUS_OK);
+}
+
+TEST_F(CapiGraphTest, ThreadsShareAnExecutable) {
+  std::atomic<int> inside{0};
+  const auto alone = [](const keel_trace_context* context, void* data) -> keel_status {
+    auto& its = *static_cast<std::atomic<int>*>(data);
+    EXPECT_EQ(its.fetch_add(1), 0) << "one at a time";
+    const keel_status status =
+        keel_enqueue_fill(context->device, context->stream, context->addresses[0], 1, 1, 64);
+    its.fetch_sub(1);
+    return status;
+  };
+  const keel_executable executable = Make(alone, &inside);
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      keel_stream stream = nullptr;
+      ASSERT_EQ(keel_stream_create(device_, &stream), KEEL_STATUS_OK);
+      for (int step = 0; step < 25; ++step) {
+        keel_lease lease = nullptr;
+        keel_output output = nullptr;
+        std::uint64_t address = 0;
+        std::uint64_t size = 0;
+        std::array<unsigned char, 64> out{};
+        ASSERT_EQ(keel_executable_acquire(executable, stream, -1, &lease), KEEL_STATUS_OK);
+        ASSERT_EQ(keel_lease_launch(lease, -1), KEEL_STATUS_OK) << keel_last_error_message();
+        ASSERT_EQ(keel_lease_hold(lease, y_, &output), KEEL_STATUS_OK);
+        ASSERT_EQ(keel_lease_close(lease), KEEL_STATUS_OK);
+        ASSERT_EQ(keel_output_get(output, &address, &size), KEEL_STATUS_OK);
+        ASSERT_EQ(keel_copy_to_host(device_, stream, out.data(), address, size), KEEL_STATUS_OK);
+        EXPECT_THAT(out, ::testing::Each(7));
+        ASSERT_EQ(keel_output_close(output), KEEL_STATUS_OK) << keel_last_error_message();
+      }
+      EXPECT_EQ(keel_stream_destroy(stream), KEEL_STATUS_OK) << keel_last_error_message();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  keel_executable_stats stats{};
+  stats.struct_size = sizeof stats;
+  EXPECT_EQ(keel_executable_get_stats(executable, &stats), KEEL_STATUS_OK);
+  EXPECT_EQ(stats.steps, 100U);
+  EXPECT_EQ(keel_executable_close(executable), KEEL_STATUS_OK);
+}
+
+TEST_F(CapiGraphTest, AForkedChildIsRefused) {
+  const keel_executable executable = Make(nullptr, nullptr);
+  keel_lease lease = nullptr;
+  ASSERT_EQ(keel_executable_acquire(executable, nullptr, -1, &lease), KEEL_STATUS_OK);
+  const int status = InForkedChild([&] {
+    keel_lease other = nullptr;
+    EXPECT_EQ(keel_executable_acquire(executable, nullptr, -1, &other),
+              KEEL_STATUS_FAILED_PRECONDITION);
+    EXPECT_EQ(keel_lease_launch(lease, -1), KEEL_STATUS_FAILED_PRECONDITION);
+    EXPECT_EQ(keel_lease_close(lease), KEEL_STATUS_FAILED_PRECONDITION);
+    EXPECT_EQ(keel_executable_close(executable), KEEL_STATUS_FAILED_PRECONDITION);
+    EXPECT_THAT(keel_last_error_message(), HasSubstr("executable of the process"));
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(keel_lease_launch(lease, -1), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_lease_close(lease), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_executable_close(executable), KEEL_STATUS_OK);
+}
+
+TEST_F(CapiGraphTest, ALostDeviceEndsSteps) {
+  const keel_executable executable = Make(nullptr, nullptr);
+  keel_lease lease = nullptr;
+  keel_lease late = nullptr;
+  ASSERT_EQ(keel_executable_acquire(executable, nullptr, -1, &lease), KEEL_STATUS_OK);
+  {
+    const auto set = *memory::ProcessMemory::Global().For({.driver = "sim", .ordinal = 0});
+    sim::FindControls(*set->device())->Lose("for a test");
+  }
+  EXPECT_EQ(keel_lease_launch(lease, -1), KEEL_STATUS_DEVICE_LOST);
+  EXPECT_EQ(keel_executable_acquire(executable, nullptr, -1, &late), KEEL_STATUS_DEVICE_LOST);
+  EXPECT_EQ(keel_lease_close(lease), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_executable_close(executable), KEEL_STATUS_OK);
+  ASSERT_EQ(keel_device_forget(device_), KEEL_STATUS_OK);
+  ASSERT_EQ(keel_device_open("sim:0", &device_), KEEL_STATUS_OK);
 }
 
 class CapiDeathTest : public ::testing::Test {

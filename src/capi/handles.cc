@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
-#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
@@ -23,45 +24,75 @@ constexpr int kForkShift = 40;
 constexpr std::uint64_t kForkMask = 0xfff;
 constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << kForkShift) - 1;
 
-enum class Kind : std::uint8_t { kDevice = 1, kStream = 2 };
-
-std::string_view NameOf(std::uint64_t kind) {
-  if (kind == static_cast<std::uint64_t>(Kind::kDevice)) return "device";
-  if (kind == static_cast<std::uint64_t>(Kind::kStream)) return "stream";
-  return "";
-}
+// In the order of their numbers, from 1.
+constexpr std::array<std::string_view, 11> kNames = {
+    "device",        "stream",        "module",     "kernel", "program builder", "program",
+    "scratch arena", "memory budget", "executable", "lease",  "output"};
 
 template <class Handle>
-constexpr Kind kKindOf = std::is_same_v<Handle, keel_device> ? Kind::kDevice : Kind::kStream;
+constexpr std::uint64_t kKindOf = 0;
+template <>
+constexpr std::uint64_t kKindOf<keel_device> = 1;
+template <>
+constexpr std::uint64_t kKindOf<keel_stream> = 2;
+template <>
+constexpr std::uint64_t kKindOf<keel_module> = 3;
+template <>
+constexpr std::uint64_t kKindOf<keel_kernel> = 4;
+template <>
+constexpr std::uint64_t kKindOf<keel_program_builder> = 5;
+template <>
+constexpr std::uint64_t kKindOf<keel_program> = 6;
+template <>
+constexpr std::uint64_t kKindOf<keel_scratch_arena> = 7;
+template <>
+constexpr std::uint64_t kKindOf<keel_memory_budget> = 8;
+template <>
+constexpr std::uint64_t kKindOf<keel_executable> = 9;
+template <>
+constexpr std::uint64_t kKindOf<keel_lease> = 10;
+template <>
+constexpr std::uint64_t kKindOf<keel_output> = 11;
+
+// Empty: there is no such kind.
+std::string_view NameOf(std::uint64_t kind) {
+  return kind >= 1 && kind <= kNames.size() ? kNames[kind - 1] : "";
+}
+
+// "a stream", "an executable"
+std::string Named(std::uint64_t kind) {
+  const std::string_view name = NameOf(kind);
+  return fmt::format("{} {}", name.starts_with('e') || name.starts_with('o') ? "an" : "a", name);
+}
 
 // What can be told without the table.
-Status CheckShape(std::uint64_t value, Kind kind) {
-  const auto wanted = static_cast<std::uint64_t>(kind);
+Status CheckShape(std::uint64_t value, std::uint64_t wanted) {
   if (value == 0) return InvalidArgument(fmt::format("the {} is NULL", NameOf(wanted)));
   const std::uint64_t found = (value >> kKindShift) & 0xf;
   if (value >> kMarkShift != kMark || NameOf(found).empty()) {
-    return InvalidArgument(fmt::format("{:#x} is not the handle of a {}", value, NameOf(wanted)));
+    return InvalidArgument(fmt::format("{:#x} is not the handle of {}", value, Named(wanted)));
   }
   if (found != wanted) {
-    return InvalidArgument(fmt::format("{:#x} is the handle of a {}, not of a {}", value,
-                                       NameOf(found), NameOf(wanted)));
+    return InvalidArgument(
+        fmt::format("{:#x} is the handle of {}, not of {}", value, Named(found), Named(wanted)));
   }
   if (((value >> kForkShift) & kForkMask) != (ForkGeneration() & kForkMask)) {
     return FailedPrecondition(
-        fmt::format("{:#x} is the handle of a {} of the process that this one was forked from",
-                    value, NameOf(wanted)));
+        fmt::format("{:#x} is the handle of {} of the process that this one was forked from", value,
+                    Named(wanted)));
   }
   return OkStatus();
 }
 
-template <class Object, class Handle>
+template <class Handle>
 class Table {
  public:
+  using Object = ObjectOf<Handle>;
+
   Result<Handle> Add(std::shared_ptr<Object> object) {
     const WriterLock lock(mutex_);
     if (last_ == kMostNumber) return ResourceExhausted("no more handles");
-    const std::uint64_t value = (kMark << kMarkShift) |
-                                (static_cast<std::uint64_t>(kKindOf<Handle>) << kKindShift) |
+    const std::uint64_t value = (kMark << kMarkShift) | (kKindOf<Handle> << kKindShift) |
                                 ((ForkGeneration() & kForkMask) << kForkShift) | ++last_;
     objects_.emplace(value, std::move(object));
     return reinterpret_cast<Handle>(value);
@@ -86,8 +117,8 @@ class Table {
  private:
   static Status Gone(std::uint64_t value) {
     return InvalidArgument(
-        fmt::format("{:#x} is the handle of a {} that was closed, or never was one", value,
-                    NameOf(static_cast<std::uint64_t>(kKindOf<Handle>))));
+        fmt::format("{:#x} is the handle of {} that was closed, or never was one", value,
+                    Named(kKindOf<Handle>)));
   }
 
   mutable SharedMutex mutex_;
@@ -95,14 +126,20 @@ class Table {
   std::unordered_map<std::uint64_t, std::shared_ptr<Object>> objects_ KEEL_GUARDED_BY(mutex_);
 };
 
-struct Tables {
-  Table<DeviceMemory, keel_device> devices;
-  Table<StreamObject, keel_stream> streams;
-};
+template <class... Handles>
+struct TablesOf : Table<Handles>... {};
+using Tables =
+    TablesOf<keel_device, keel_stream, keel_module, keel_kernel, keel_program_builder, keel_program,
+             keel_scratch_arena, keel_memory_budget, keel_executable, keel_lease, keel_output>;
 
 Tables& All() {
   static constinit PerProcess<Tables> tables;
   return tables.Get();
+}
+
+template <class Handle>
+Table<Handle>& TableOf() {
+  return All();
 }
 
 template <class Handle>
@@ -112,17 +149,59 @@ Status Check(Handle handle) {
 
 }  // namespace
 
-Result<keel_device> Add(std::shared_ptr<DeviceMemory> memory) {
-  return All().devices.Add(std::move(memory));
-}
-Result<keel_stream> Add(std::shared_ptr<StreamObject> stream) {
-  return All().streams.Add(std::move(stream));
+template <class Handle>
+Result<Handle> Add(std::shared_ptr<ObjectOf<Handle>> object) {
+  return TableOf<Handle>().Add(std::move(object));
 }
 
-Result<std::shared_ptr<DeviceMemory>> Find(keel_device device) {
-  KEEL_TRY(Check(device));
-  return All().devices.Find(device);
+template <class Handle>
+Result<std::shared_ptr<ObjectOf<Handle>>> Find(Handle handle) {
+  KEEL_TRY(Check(handle));
+  return TableOf<Handle>().Find(handle);
 }
+
+template <class Handle>
+Result<std::shared_ptr<ObjectOf<Handle>>> Remove(Handle handle) {
+  KEEL_TRY(Check(handle));
+  return TableOf<Handle>().Remove(handle);
+}
+
+template Result<keel_device> Add<keel_device>(std::shared_ptr<ObjectOf<keel_device>>);
+template Result<std::shared_ptr<ObjectOf<keel_device>>> Find(keel_device);
+template Result<std::shared_ptr<ObjectOf<keel_device>>> Remove(keel_device);
+template Result<keel_stream> Add<keel_stream>(std::shared_ptr<ObjectOf<keel_stream>>);
+template Result<std::shared_ptr<ObjectOf<keel_stream>>> Find(keel_stream);
+template Result<std::shared_ptr<ObjectOf<keel_stream>>> Remove(keel_stream);
+template Result<keel_module> Add<keel_module>(std::shared_ptr<ObjectOf<keel_module>>);
+template Result<std::shared_ptr<ObjectOf<keel_module>>> Find(keel_module);
+template Result<std::shared_ptr<ObjectOf<keel_module>>> Remove(keel_module);
+template Result<keel_kernel> Add<keel_kernel>(std::shared_ptr<ObjectOf<keel_kernel>>);
+template Result<std::shared_ptr<ObjectOf<keel_kernel>>> Find(keel_kernel);
+template Result<std::shared_ptr<ObjectOf<keel_kernel>>> Remove(keel_kernel);
+template Result<keel_program_builder> Add<keel_program_builder>(
+    std::shared_ptr<ObjectOf<keel_program_builder>>);
+template Result<std::shared_ptr<ObjectOf<keel_program_builder>>> Find(keel_program_builder);
+template Result<std::shared_ptr<ObjectOf<keel_program_builder>>> Remove(keel_program_builder);
+template Result<keel_program> Add<keel_program>(std::shared_ptr<ObjectOf<keel_program>>);
+template Result<std::shared_ptr<ObjectOf<keel_program>>> Find(keel_program);
+template Result<std::shared_ptr<ObjectOf<keel_program>>> Remove(keel_program);
+template Result<keel_scratch_arena> Add<keel_scratch_arena>(
+    std::shared_ptr<ObjectOf<keel_scratch_arena>>);
+template Result<std::shared_ptr<ObjectOf<keel_scratch_arena>>> Find(keel_scratch_arena);
+template Result<std::shared_ptr<ObjectOf<keel_scratch_arena>>> Remove(keel_scratch_arena);
+template Result<keel_memory_budget> Add<keel_memory_budget>(
+    std::shared_ptr<ObjectOf<keel_memory_budget>>);
+template Result<std::shared_ptr<ObjectOf<keel_memory_budget>>> Find(keel_memory_budget);
+template Result<std::shared_ptr<ObjectOf<keel_memory_budget>>> Remove(keel_memory_budget);
+template Result<keel_executable> Add<keel_executable>(std::shared_ptr<ObjectOf<keel_executable>>);
+template Result<std::shared_ptr<ObjectOf<keel_executable>>> Find(keel_executable);
+template Result<std::shared_ptr<ObjectOf<keel_executable>>> Remove(keel_executable);
+template Result<keel_lease> Add<keel_lease>(std::shared_ptr<ObjectOf<keel_lease>>);
+template Result<std::shared_ptr<ObjectOf<keel_lease>>> Find(keel_lease);
+template Result<std::shared_ptr<ObjectOf<keel_lease>>> Remove(keel_lease);
+template Result<keel_output> Add<keel_output>(std::shared_ptr<ObjectOf<keel_output>>);
+template Result<std::shared_ptr<ObjectOf<keel_output>>> Find(keel_output);
+template Result<std::shared_ptr<ObjectOf<keel_output>>> Remove(keel_output);
 
 Result<std::shared_ptr<StreamObject>> Find(const std::shared_ptr<DeviceMemory>& memory,
                                            keel_stream stream) {
@@ -131,23 +210,13 @@ Result<std::shared_ptr<StreamObject>> Find(const std::shared_ptr<DeviceMemory>& 
                 hal::Stream::Default(memory->device(), hal::DefaultStream::kLegacy));
     return std::make_shared<StreamObject>(memory, std::move(shared));
   }
-  KEEL_TRY(Check(stream));
-  KEEL_ASSIGN(std::shared_ptr<StreamObject> object, All().streams.Find(stream));
+  KEEL_ASSIGN(std::shared_ptr<StreamObject> object, Find(stream));
   if (object->memory->device() != memory->device()) {
     return InvalidArgument(fmt::format("the stream is of device {}, not of device {}",
                                        object->memory->name().ToString(),
                                        memory->name().ToString()));
   }
   return object;
-}
-
-Result<std::shared_ptr<DeviceMemory>> Remove(keel_device device) {
-  KEEL_TRY(Check(device));
-  return All().devices.Remove(device);
-}
-Result<std::shared_ptr<StreamObject>> Remove(keel_stream stream) {
-  KEEL_TRY(Check(stream));
-  return All().streams.Remove(stream);
 }
 
 }  // namespace keel::capi

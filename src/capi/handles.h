@@ -23,18 +23,79 @@ struct StreamObject {
   hal::Stream stream;
 };
 
-Result<keel_device> Add(std::shared_ptr<DeviceMemory> memory);
-Result<keel_stream> Add(std::shared_ptr<StreamObject> stream);
+// What the handles of keel/c_graph.h stand for: graph_objects.h.
+struct ModuleObject;
+struct KernelObject;
+struct BuilderObject;
+struct ProgramObject;
+struct ArenaObject;
+struct BudgetObject;
+struct ExecutableObject;
+struct LeaseObject;
+struct OutputObject;
+
+template <class Handle>
+struct Behind;
+template <>
+struct Behind<keel_device> {
+  using Object = DeviceMemory;
+};
+template <>
+struct Behind<keel_stream> {
+  using Object = StreamObject;
+};
+template <>
+struct Behind<keel_module> {
+  using Object = ModuleObject;
+};
+template <>
+struct Behind<keel_kernel> {
+  using Object = KernelObject;
+};
+template <>
+struct Behind<keel_program_builder> {
+  using Object = BuilderObject;
+};
+template <>
+struct Behind<keel_program> {
+  using Object = ProgramObject;
+};
+template <>
+struct Behind<keel_scratch_arena> {
+  using Object = ArenaObject;
+};
+template <>
+struct Behind<keel_memory_budget> {
+  using Object = BudgetObject;
+};
+template <>
+struct Behind<keel_executable> {
+  using Object = ExecutableObject;
+};
+template <>
+struct Behind<keel_lease> {
+  using Object = LeaseObject;
+};
+template <>
+struct Behind<keel_output> {
+  using Object = OutputObject;
+};
+template <class Handle>
+using ObjectOf = typename Behind<Handle>::Object;
+
+template <class Handle>
+Result<Handle> Add(std::shared_ptr<ObjectOf<Handle>> object);
 
 // kInvalidArgument says what the handle is instead; kFailedPrecondition: it is of the parent
 // process.
-Result<std::shared_ptr<DeviceMemory>> Find(keel_device device);
+template <class Handle>
+Result<std::shared_ptr<ObjectOf<Handle>>> Find(Handle handle);
 // The handle, or for NULL the default stream, of this device. kInvalidArgument: it is another's.
 Result<std::shared_ptr<StreamObject>> Find(const std::shared_ptr<DeviceMemory>& memory,
                                            keel_stream stream);
 
 // As Find, and the handle is none any more.
-Result<std::shared_ptr<DeviceMemory>> Remove(keel_device device);
-Result<std::shared_ptr<StreamObject>> Remove(keel_stream stream);
+template <class Handle>
+Result<std::shared_ptr<ObjectOf<Handle>>> Remove(Handle handle);
 
 }  // namespace keel::capi

@@ -17,6 +17,7 @@ struct ThreadErrors {
 };
 thread_local ThreadErrors* errors = nullptr;
 thread_local bool has_ended = false;
+thread_local std::uint64_t failed_calls = 0;
 
 struct Ending {
   ~Ending() {
@@ -40,6 +41,7 @@ ThreadErrors* Errors() {
 
 keel_status Report(const Status& status) noexcept {
   if (status.ok()) return KEEL_STATUS_OK;
+  ++failed_calls;
   try {
     if (ThreadErrors* const mine = Errors(); mine != nullptr) {
       mine->newest = status;
@@ -55,6 +57,8 @@ keel_status Report(const Status& status) noexcept {
   }
   return static_cast<keel_status>(status.code());
 }
+
+std::uint64_t FailedCalls() noexcept { return failed_calls; }
 
 }  // namespace keel::capi
 

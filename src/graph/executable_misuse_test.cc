@@ -193,5 +193,24 @@ TEST_F(MisuseTest, AReallocatedInputIsReadAnew) {
   }
 }
 
+TEST_F(MisuseTest, ACommandThatLaunchesItsOwnExecutable) {
+  std::unique_ptr<Executable> executable;
+  std::unique_ptr<Executable> other;
+  ProgramBuilder nothing("nothing");
+  nothing.Eager("nothing", {}, [](const TraceContext&) { return OkStatus(); });
+  other = Need(Executable::Create(Need(std::move(nothing).Build()), bench_.memory()));
+  ProgramBuilder builder("nested");
+  Status inner;
+  builder.Eager("again", {}, [&](const TraceContext& context) -> Status {
+    EXPECT_TRUE(IsOk(RunStep(*other, context.stream(), {}))) << "another one may be launched";
+    inner = RunStep(*executable, context.stream(), {});
+    return OkStatus();
+  });
+  executable = Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory()));
+  EXPECT_TRUE(IsOk(RunStep(*executable, bench_.stream(), {})));
+  Expect(inner, StatusCode::kFailedPrecondition, "a command of 'nested' launches a step of");
+  EXPECT_TRUE(IsOk(RunStep(*executable, bench_.stream(), {}))) << "and it works on";
+}
+
 }  // namespace
 }  // namespace keel::graph

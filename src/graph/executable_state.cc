@@ -23,6 +23,31 @@ constexpr std::chrono::milliseconds kAskDevice{5};
 
 std::atomic<std::uint64_t> uses{0};
 
+// The executables whose steps this thread is launching, the innermost first: functions of the
+// caller's are called meanwhile, and may launch others.
+class Launching {
+ public:
+  explicit Launching(const ExecutableState* state) : state_(state), outer_(innermost_) {
+    innermost_ = this;
+  }
+  ~Launching() { innermost_ = outer_; }
+  Launching(const Launching&) = delete;
+  Launching& operator=(const Launching&) = delete;
+
+  static bool Is(const ExecutableState* state) {
+    for (const Launching* each = innermost_; each != nullptr; each = each->outer_) {
+      if (each->state_ == state) return true;
+    }
+    return false;
+  }
+
+ private:
+  static thread_local const Launching* innermost_;
+  const ExecutableState* const state_;
+  const Launching* const outer_;
+};
+thread_local const Launching* Launching::innermost_ = nullptr;
+
 std::int64_t NsSince(Clock::time_point begin) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
 }
@@ -356,6 +381,11 @@ Status ExecutableState::Launch(Slot& slot, Deadline deadline) {
   if (slot.use.mark != 0) {
     return FailedPrecondition("the lease's step was launched already: acquire another");
   }
+  if (opaque_ && Launching::Is(this)) {
+    return FailedPrecondition(fmt::format(
+        "a command of '{0}' launches a step of '{0}', which it would wait for", program->name()));
+  }
+  const Launching launching(this);
   // What may wait comes first: the arena's other users are not kept from their turn by it.
   Status status = slot.Apply(deadline, slot.use.report);
   const auto queue = [&] { return QueueStep(slot); };

@@ -208,6 +208,10 @@ void ProgramBuilder::Eager(std::string name, std::vector<Operand> uses, TraceFun
       command::Eager{std::move(name), std::move(function), std::move(uses)});
 }
 
+void ProgramBuilder::Keep(std::shared_ptr<const void> what) {
+  program_->kept_.push_back(std::move(what));
+}
+
 Result<std::shared_ptr<const Program>> ProgramBuilder::Build() && {
   Program& program = *program_;
   for (std::size_t i = 0; i < program.bindings_.size(); ++i) {

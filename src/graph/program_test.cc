@@ -181,6 +181,15 @@ TEST_F(ProgramTest, RefusesToPatchWhatATracedCommandUses) {
   ExpectRefused("binding 'x' (in): policy 'patch' rewrites explicit commands, and a traced");
 }
 
+TEST_F(ProgramTest, WhatItKeepsLivesAsLongAsIt) {
+  const auto kept = std::make_shared<int>(7);
+  builder_.Keep(kept);
+  auto program = Need(std::move(builder_).Build());
+  EXPECT_EQ(kept.use_count(), 2);
+  program.reset();
+  EXPECT_EQ(kept.use_count(), 1);
+}
+
 TEST(BindingTest, PoliciesAreReadAsTheyAreWritten) {
   for (const Policy policy : {Policy::kAuto, Policy::kResident, Policy::kInPlace, Policy::kCopy,
                               Policy::kPatch, Policy::kRemap, Policy::kRetrace}) {

@@ -58,6 +58,11 @@ class Argument {
   static Argument Value(const T& value) {
     return Argument(hal::KernelArg::Value(value));
   }
+  // See hal::KernelArg::ValueOf.
+  static Argument ValueOf(const void* bytes, std::size_t size) {
+    return Argument(hal::KernelArg::ValueOf(bytes, size));
+  }
+  static Argument Of(const Operand& operand) { return Argument(operand); }
   const std::variant<Operand, hal::KernelArg>& get() const { return what_; }
   std::variant<Operand, hal::KernelArg>& get() { return what_; }
 
@@ -87,7 +92,8 @@ class KEEL_EXPORT TraceContext {
   std::span<const DeviceAddress> addresses_;
   bool capturing_;
 };
-// May be called any number of times, for different addresses, by one thread at a time.
+// May be called any number of times, for different addresses, by one thread at a time. It may
+// launch other executables, not the one that calls it: kFailedPrecondition.
 using TraceFunction = std::function<Status(const TraceContext&)>;
 // The same for a library that makes graphs by itself: while `capturing` it is to return one for
 // these addresses, and puts nothing on the stream. The graph stays the function's and is copied at
@@ -148,6 +154,7 @@ class KEEL_EXPORT Program {
   std::vector<BindingSpec> bindings_;
   std::vector<ProgramCommand> commands_;
   std::vector<bool> opaque_;
+  std::vector<std::shared_ptr<const void>> kept_;
   bool has_traced_ = false;
 };
 
@@ -167,6 +174,9 @@ class KEEL_EXPORT ProgramBuilder {
   void Traced(std::string name, std::vector<Operand> uses, TraceFunction function);
   void Recorded(std::string name, std::vector<Operand> uses, RecordFunction function);
   void Eager(std::string name, std::vector<Operand> uses, TraceFunction function);
+  // What commands need and do not own, a kernel's module or a host call's data, lives as long as
+  // the program, which lives until nothing that was recorded from it can run any more.
+  void Keep(std::shared_ptr<const void> what);
 
   // kInvalidArgument: a name that is empty or taken, a size of zero, a command that names a binding
   // that is not there, goes beyond its end, or writes what is declared `in`; a fill with a value

@@ -42,6 +42,14 @@ class KernelArg {
     return arg;
   }
 
+  // Of a type that only the caller knows; `size` is at most kMaxValue.
+  static KernelArg ValueOf(const void* bytes, std::size_t size) {
+    KernelArg arg;
+    arg.size_ = static_cast<std::uint32_t>(size);
+    std::memcpy(arg.value_, bytes, size);
+    return arg;
+  }
+
   bool is_buffer() const { return access_ != Access::kNone; }
   Access access() const { return access_; }  // kNone for a value
   Bytes extent() const { return extent_; }

@@ -1,0 +1,716 @@
+// Executables, steps and held outputs.
+#include "graph.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "callback.h"
+#include "errors.h"
+#include "keel/graph/executable.h"
+#include "keel/graph/memory_budget.h"
+#include "keel/graph/scratch_arena.h"
+#include "storage.h"
+
+namespace keel::python {
+namespace {
+
+using graph::BindingId;
+
+// --- Held outputs --------------------------------------------------------------------------------
+
+// Shared by the object in Python and by the arrays over it; let go with the last of them.
+class Held {
+ public:
+  Held(graph::HeldOutput output, std::shared_ptr<OwnedStream> stream)
+      : stream_(std::move(stream)), output_(std::move(output)) {}
+  ~Held() {
+    // It may be the last of its executable, which waits for what runs.
+    const LeaveInterpreter leave;
+    static_cast<void>(Close());
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  const std::shared_ptr<OwnedStream>& stream() const { return stream_; }
+  std::uint64_t address() const { return output_.address().value(); }
+  Bytes size() const { return output_.size(); }
+
+  // `owner` may be null: then the stream is somebody's who keeps it as long.
+  Status RecordUse(hal::StreamHandle stream, std::shared_ptr<OwnedStream> owner) {
+    const std::lock_guard lock(mutex_);
+    KEEL_TRY(output_.RecordUse(stream));
+    if (owner != nullptr) readers_.push_back(std::move(owner));
+    return OkStatus();
+  }
+  Status Close() {
+    const std::lock_guard lock(mutex_);
+    return output_.Close();
+  }
+
+ private:
+  const std::shared_ptr<OwnedStream> stream_;  // of the step
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<OwnedStream>> readers_;
+  graph::HeldOutput output_;
+};
+
+struct HeldRef {
+  std::shared_ptr<Held> owner;  // null: closed
+
+  std::shared_ptr<Held> Get() const {
+    if (owner == nullptr) throw nb::value_error("this output was let go");
+    return owner;
+  }
+};
+
+// Bytes that keep the output, for an array.
+StorageRef StorageOf(const HeldRef& self) {
+  std::shared_ptr<Held> held = self.Get();
+  auto record = [held](hal::StreamHandle stream, std::shared_ptr<OwnedStream> owner) {
+    return held->RecordUse(stream, std::move(owner));
+  };
+  const std::shared_ptr<OwnedStream>& stream = held->stream();
+  return {Storage::Adopt(
+      stream, DeviceAddress(held->address()), held->size(), [held]() mutable { held.reset(); },
+      std::move(record))};
+}
+
+// --- Reports -------------------------------------------------------------------------------------
+
+struct ReportRef {
+  graph::ReplayReport report;
+  std::shared_ptr<const graph::Program> program;
+};
+
+using ActionTuple =
+    std::tuple<std::string, std::string, std::optional<std::string>, std::uint32_t, std::int64_t>;
+
+std::vector<ActionTuple> ActionsOf(const ReportRef& self) {
+  std::vector<ActionTuple> actions;
+  for (const graph::Action& each : self.report.actions()) {
+    std::optional<std::string> binding;
+    if (each.binding != graph::Action::kNoBinding) {
+      binding = self.program->bindings()[each.binding].name;
+    }
+    actions.emplace_back(graph::ActionName(each.kind), graph::ReasonText(each.reason),
+                         std::move(binding), each.count, each.host_ns);
+  }
+  return actions;
+}
+
+nb::dict CountsOf(const graph::ReplayReport& report) {
+  nb::dict dict;
+  dict["step"] = report.step;
+  dict["slot"] = report.slot;
+  dict["graphs"] = report.graphs;
+  dict["copied_in"] = report.copied_in.count();
+  dict["copied_out"] = report.copied_out.count();
+  dict["rebound"] = report.rebound;
+  dict["patched"] = report.patched;
+  dict["remapped"] = report.remapped;
+  dict["recorded"] = report.recorded;
+  dict["traced"] = report.traced;
+  dict["traces_reused"] = report.traces_reused;
+  dict["chosen"] = report.chosen;
+  dict["eager"] = report.eager;
+  dict["waited_ns"] = report.waited_ns;
+  dict["actions_left_out"] = report.actions_left_out;
+  return dict;
+}
+
+nb::dict CountsOf(const graph::ExecutableStats& stats) {
+  nb::dict dict;
+  dict["steps"] = stats.steps;
+  dict["graphs_launched"] = stats.graphs_launched;
+  dict["eager_steps"] = stats.eager_steps;
+  dict["rows_rebound"] = stats.rows_rebound;
+  dict["commands_patched"] = stats.commands_patched;
+  dict["bindings_remapped"] = stats.bindings_remapped;
+  dict["graphs_recorded"] = stats.graphs_recorded;
+  dict["commands_traced"] = stats.commands_traced;
+  dict["traces_reused"] = stats.traces_reused;
+  dict["waits"] = stats.waits;
+  dict["waited_ns"] = stats.waited_ns;
+  dict["policy_changes"] = stats.policy_changes;
+  dict["evictions"] = stats.evictions;
+  dict["failed_steps"] = stats.failed_steps;
+  dict["copied_in"] = stats.copied_in.count();
+  dict["copied_out"] = stats.copied_out.count();
+  dict["slot_bytes"] = stats.slot_bytes.count();
+  return dict;
+}
+
+// TypeError for what is no number that an address, a size or a stream can be.
+std::uint64_t NumberOf(nb::handle value, const std::string& what) {
+  std::uint64_t number = 0;
+  if (PyBool_Check(value.ptr()) || !nb::try_cast(value, number)) {
+    throw nb::type_error(
+        (what + " must be a number from 0 on, not " + nb::cast<std::string>(nb::repr(value)))
+            .c_str());
+  }
+  return number;
+}
+
+// --- Buffers -------------------------------------------------------------------------------------
+
+struct Bound {
+  std::uint32_t binding = 0;
+  graph::Buffer buffer;
+  std::shared_ptr<Storage> storage;  // of an array; null: the caller keeps and orders it
+};
+
+// Reads what Python has as a buffer: an array, an address, (address, size[, generation]), or what
+// `span`, a function of Python's, makes one of these tuples of.
+class BufferReader {
+ public:
+  BufferReader(nb::object array_type, nb::object span)
+      : array_type_(std::move(array_type)),
+        span_(std::move(span)),
+        storage_name_(nb::steal(PyUnicode_InternFromString("_storage"))) {}
+
+  Bound Read(std::uint32_t binding, nb::handle value, const graph::BindingSpec& spec,
+             const DeviceRef& device) const {
+    if (Py_TYPE(value.ptr()) == reinterpret_cast<PyTypeObject*>(array_type_.ptr())) {
+      const nb::object raw = nb::steal(PyObject_GetAttr(value.ptr(), storage_name_.ptr()));
+      if (!raw.is_valid()) throw nb::python_error();
+      std::shared_ptr<Storage> storage = nb::inst_ptr<StorageRef>(raw)->Get();
+      if (storage->memory().device() != device.device()) {
+        throw nb::value_error(("'" + spec.name + "' is on " + storage->memory().name().ToString() +
+                               ", the program on " + device.name())
+                                  .c_str());
+      }
+      const graph::Buffer buffer{
+          .address = storage->address(), .size = storage->size(), .memory = nullptr};
+      return {binding, buffer, std::move(storage)};
+    }
+    if (PyLong_CheckExact(value.ptr())) return {binding, At(value, spec.size, spec), nullptr};
+    if (PyTuple_CheckExact(value.ptr())) return {binding, FromTuple(value, spec), nullptr};
+    const nb::object made = span_(value, device.name());
+    return {binding, FromTuple(made, spec), nullptr};
+  }
+
+ private:
+  static graph::Buffer At(nb::handle address, Bytes size, const graph::BindingSpec& spec) {
+    return {.address = DeviceAddress(NumberOf(address, "the address of '" + spec.name + "'")),
+            .size = size,
+            .memory = nullptr};
+  }
+  static graph::Buffer FromTuple(nb::handle tuple, const graph::BindingSpec& spec) {
+    const Py_ssize_t count = PyTuple_CheckExact(tuple.ptr()) ? PyTuple_GET_SIZE(tuple.ptr()) : 0;
+    if (count != 2 && count != 3) {
+      throw nb::type_error(
+          ("'" + spec.name + "': a tuple is (address, bytes) or (address, bytes, generation)")
+              .c_str());
+    }
+    const auto item = [&](Py_ssize_t i) { return nb::handle(PyTuple_GET_ITEM(tuple.ptr(), i)); };
+    graph::Buffer buffer =
+        At(item(0), Bytes(NumberOf(item(1), "the size of '" + spec.name + "'")), spec);
+    if (count == 3) {
+      buffer.generation = NumberOf(item(2), "the generation of '" + spec.name + "'");
+    }
+    return buffer;
+  }
+
+  nb::object array_type_;
+  nb::object span_;
+  nb::object storage_name_;
+};
+
+// --- Executables ---------------------------------------------------------------------------------
+
+// Which bindings commands write. Of a resident one the declared access does not tell.
+std::vector<bool> WrittenIn(const graph::Program& program) {
+  std::vector<bool> written(program.bindings().size());
+  const auto note = [&](const graph::Operand& operand) {
+    if (hal::Allows(operand.access, hal::Access::kWrite)) written[operand.binding.index] = true;
+  };
+  for (const graph::ProgramCommand& command : program.commands()) {
+    if (const auto* kernel = std::get_if<graph::command::Kernel>(&command)) {
+      for (const graph::Argument& argument : kernel->arguments) {
+        if (const auto* operand = std::get_if<graph::Operand>(&argument.get())) note(*operand);
+      }
+    } else if (const auto* copy = std::get_if<graph::command::Copy>(&command)) {
+      note(copy->destination);
+    } else if (const auto* fill = std::get_if<graph::command::Fill>(&command)) {
+      note(fill->destination);
+    } else if (const auto* traced = std::get_if<graph::command::Traced>(&command)) {
+      for (const graph::Operand& use : traced->uses) note(use);
+    } else if (const auto* eager = std::get_if<graph::command::Eager>(&command)) {
+      for (const graph::Operand& use : eager->uses) note(use);
+    }
+  }
+  return written;
+}
+
+// An executable, and the arrays that are bound to it until others are.
+class OwnedExecutable {
+ public:
+  OwnedExecutable(std::shared_ptr<const graph::Program> its_program,
+                  std::unique_ptr<graph::Executable> executable)
+      : program(std::move(its_program)),
+        written_(WrittenIn(*program)),
+        executable_(std::move(executable)) {
+    resident_.resize(program->bindings().size());
+  }
+  ~OwnedExecutable() {
+    // It waits for what runs, which may be waiting for the interpreter.
+    const LeaveInterpreter leave;
+    executable_.reset();
+    resident_.clear();
+  }
+  OwnedExecutable(const OwnedExecutable&) = delete;
+  OwnedExecutable& operator=(const OwnedExecutable&) = delete;
+
+  graph::Executable* operator->() const { return executable_.get(); }
+  const std::shared_ptr<const graph::Program> program;
+
+  Status Bind(Bound bound) {
+    std::shared_ptr<Storage> before;  // goes without the lock
+    const std::lock_guard lock(mutex_);
+    KEEL_TRY(executable_->Bind(BindingId{bound.binding}, std::move(bound.buffer)));
+    before = std::exchange(resident_[bound.binding], std::move(bound.storage));
+    const bool takes = written_[bound.binding] && resident_[bound.binding] != nullptr;
+    std::erase(written_resident_, bound.binding);
+    if (takes) written_resident_.push_back(bound.binding);
+    known_.clear();
+    return OkStatus();
+  }
+
+  // Arrays that belong to other streams than a step's. Before it: it comes after what is queued for
+  // them, and they are kept for it. For those that stay bound that is done once for each stream.
+  Status Share(const std::vector<Bound>& buffers, hal::StreamHandle stream) {
+    for (const Bound& each : buffers) {
+      if (each.storage != nullptr) KEEL_TRY(each.storage->ShareWith(stream));
+    }
+    const std::lock_guard lock(mutex_);
+    if (std::find(known_.begin(), known_.end(), stream) != known_.end()) return OkStatus();
+    for (const std::shared_ptr<Storage>& storage : resident_) {
+      if (storage != nullptr) KEEL_TRY(storage->ShareWith(stream));
+    }
+    if (known_.size() == kMostKnown) known_.erase(known_.begin());
+    known_.push_back(stream);
+    return OkStatus();
+  }
+  // After it: the streams of those that it writes wait for it.
+  Status TakeBack(const std::vector<Bound>& buffers, hal::StreamHandle stream) {
+    std::vector<hal::StreamHandle> waiting;
+    const auto take = [&](std::size_t binding, const std::shared_ptr<Storage>& storage) -> Status {
+      if (storage == nullptr || !written_[binding]) return OkStatus();
+      const hal::StreamHandle its = storage->stream()->get();
+      if (its == stream || std::find(waiting.begin(), waiting.end(), its) != waiting.end()) {
+        return OkStatus();
+      }
+      waiting.push_back(its);
+      return storage->TakeBack(stream);
+    };
+    for (const Bound& each : buffers) KEEL_TRY(take(each.binding, each.storage));
+    const std::lock_guard lock(mutex_);
+    for (const std::uint32_t binding : written_resident_) {
+      KEEL_TRY(take(binding, resident_[binding]));
+    }
+    return OkStatus();
+  }
+
+ private:
+  static constexpr std::size_t kMostKnown = 16;
+  const std::vector<bool> written_;
+  std::unique_ptr<graph::Executable> executable_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Storage>> resident_;
+  std::vector<std::uint32_t> written_resident_;
+  std::vector<hal::StreamHandle> known_;
+};
+
+// --- Leases --------------------------------------------------------------------------------------
+
+// A lease is one thread's at a time. Calls that leave the interpreter to others mark it.
+class OwnedLease {
+ public:
+  OwnedLease(std::shared_ptr<OwnedExecutable> its_executable, std::shared_ptr<OwnedStream> stream,
+             graph::Lease lease)
+      : executable(std::move(its_executable)),
+        stream_(std::move(stream)),
+        lease_(std::move(lease)) {}
+
+  const std::shared_ptr<OwnedExecutable> executable;
+  const std::shared_ptr<OwnedStream>& stream() const { return stream_; }
+
+  // With the interpreter's lock. StateError while another thread's call is under way.
+  template <class Work>
+  auto Do(Work work) {
+    if (busy_) Raise(FailedPrecondition("another call works with this lease"));
+    busy_ = true;
+    const struct Ending {
+      bool& busy;
+      ~Ending() { busy = false; }
+    } ending{busy_};
+    return work(lease_);
+  }
+  std::vector<Bound>& buffers() { return buffers_; }
+
+ private:
+  bool busy_ = false;  // guarded by the interpreter's lock
+  const std::shared_ptr<OwnedStream> stream_;
+  std::vector<Bound> buffers_;  // arrays that were bound, until the launch
+  graph::Lease lease_;
+};
+
+struct LeaseRef {
+  std::shared_ptr<OwnedLease> owner;  // null: closed
+
+  std::shared_ptr<OwnedLease> Get() const {
+    if (owner == nullptr) throw nb::value_error("this lease was closed");
+    return owner;
+  }
+};
+
+struct StepRef {
+  ReportRef report;
+  std::vector<HeldRef> held;
+};
+
+// What Python holds. Its fields but `owner` do not change.
+struct ExecutableRef {
+  DeviceRef device;
+  std::shared_ptr<OwnedExecutable> owner;
+  BufferReader reader;
+  nb::dict indices;  // of bindings, by name
+  // The stream that was last named by its number: guarded by the interpreter's lock.
+  std::shared_ptr<OwnedStream> borrowed;
+
+  Bound Read(std::uint32_t binding, nb::handle value) const {
+    if (binding >= owner->program->bindings().size()) {
+      throw nb::index_error(
+          ("'" + owner->program->name() + "' has no binding " + std::to_string(binding)).c_str());
+    }
+    return reader.Read(binding, value, owner->program->bindings()[binding], device);
+  }
+  Bound Read(nb::handle name, nb::handle value) const {
+    PyObject* const index = PyDict_GetItemWithError(indices.ptr(), name.ptr());
+    if (index == nullptr) {
+      if (PyErr_Occurred() != nullptr) throw nb::python_error();
+      Raise(owner->program->Find(nb::cast<std::string>(name)).status());
+    }
+    return Read(nb::cast<std::uint32_t>(nb::handle(index)), value);
+  }
+  std::vector<Bound> ReadAll(const nb::dict& buffers) const {
+    std::vector<Bound> read;
+    read.reserve(buffers.size());
+    PyObject* name = nullptr;
+    PyObject* value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(buffers.ptr(), &position, &name, &value) != 0) {
+      read.push_back(Read(nb::handle(name), nb::handle(value)));
+    }
+    return read;
+  }
+  // A stream of ours, or the number of another library's.
+  std::shared_ptr<OwnedStream> StreamOf(nb::handle stream) {
+    if (nb::isinstance<StreamRef>(stream)) {
+      std::shared_ptr<OwnedStream> given = nb::inst_ptr<StreamRef>(stream)->Get();
+      if (given->memory()->device() != device.device()) {
+        throw nb::value_error(("the stream is of " + given->memory()->name().ToString() +
+                               ", the program of " + device.name())
+                                  .c_str());
+      }
+      return given;
+    }
+    const std::uint64_t number = NumberOf(stream, "a stream");
+    if (borrowed == nullptr || borrowed->get().value != number) {
+      borrowed = std::make_shared<OwnedStream>(device.memory,
+                                               Take(hal::Stream::Borrow(device.device(), number)));
+    }
+    return borrowed;
+  }
+};
+
+ExecutableRef CreateExecutable(const ProgramRef& program, int slots, bool eager, double patience,
+                               int kept_traces, int warm_up,
+                               const std::shared_ptr<graph::ScratchArena>& scratch,
+                               const std::shared_ptr<graph::MemoryBudget>& budget,
+                               const nb::object& array_type, const nb::object& span) {
+  graph::ExecutableOptions options;
+  options.slots = slots;
+  options.mode = eager ? graph::Mode::kEager : graph::Mode::kGraph;
+  options.patience = std::chrono::milliseconds(static_cast<std::int64_t>(patience * 1000));
+  options.kept_traces = kept_traces;
+  options.warm_up = warm_up;
+  options.scratch = scratch;
+  options.budget = budget;
+  auto made = WithoutInterpreter([&] {
+    return graph::Executable::Create(program.program, program.device.memory, std::move(options));
+  });
+  ExecutableRef executable{
+      program.device, std::make_shared<OwnedExecutable>(program.program, Take(std::move(made))),
+      BufferReader(array_type, span), nb::dict(), nullptr};
+  std::uint32_t index = 0;
+  for (const graph::BindingSpec& spec : program.program->bindings()) {
+    executable.indices[spec.name.c_str()] = index++;
+  }
+  return executable;
+}
+
+LeaseRef Acquire(ExecutableRef& self, nb::handle stream, std::optional<double> timeout) {
+  const std::shared_ptr<OwnedExecutable> executable = self.owner;
+  const std::shared_ptr<OwnedStream> on = self.StreamOf(stream);
+  graph::Lease lease;
+  WaitInterruptibly(DeadlineOf(timeout), [&](Deadline deadline) -> Status {
+    KEEL_ASSIGN(lease, (*executable)->Acquire(on->get(), deadline));
+    return OkStatus();
+  });
+  return {std::make_shared<OwnedLease>(executable, on, std::move(lease))};
+}
+
+// A whole step: everything but reading the arguments is done without the interpreter, in one go.
+StepRef Step(ExecutableRef& self, nb::handle stream, std::optional<double> timeout,
+             const nb::tuple& holds, const nb::dict& buffers) {
+  const std::shared_ptr<OwnedExecutable> executable = self.owner;
+  const std::shared_ptr<OwnedStream> on = self.StreamOf(stream);
+  const std::vector<Bound> bound = self.ReadAll(buffers);
+  std::vector<std::uint32_t> kept;
+  for (const nb::handle each : holds) kept.push_back(nb::cast<std::uint32_t>(each));
+  const Deadline deadline = DeadlineOf(timeout);
+
+  StepRef step;
+  step.report.program = executable->program;
+  Status launched;
+  LaunchScope scope;
+  WaitInterruptibly(deadline, [&](Deadline slice) -> Status {
+    KEEL_ASSIGN(graph::Lease lease, (*executable)->Acquire(on->get(), slice));
+    // From here on nothing is tried again: errors are the step's.
+    launched = [&]() -> Status {
+      for (const Bound& each : bound) KEEL_TRY(lease.Bind(BindingId{each.binding}, each.buffer));
+      KEEL_TRY(executable->Share(bound, on->get()));
+      KEEL_TRY(lease.Launch(deadline));
+      KEEL_TRY(executable->TakeBack(bound, on->get()));
+      step.report.report = lease.report();
+      for (const std::uint32_t binding : kept) {
+        KEEL_ASSIGN(graph::HeldOutput output, lease.Hold(BindingId{binding}));
+        step.held.push_back({std::make_shared<Held>(std::move(output), on)});
+      }
+      return OkStatus();
+    }();
+    return OkStatus();
+  });
+  scope.Check(launched);
+  return step;
+}
+
+void BindAddresses(const LeaseRef& self, const nb::handle addresses) {
+  const std::shared_ptr<OwnedLease> owner = self.Get();
+  const auto& bindings = owner->executable->program->bindings();
+  const nb::object fast =
+      nb::steal(PySequence_Fast(addresses.ptr(), "bind_addresses takes a list of addresses"));
+  if (!fast.is_valid()) throw nb::python_error();
+  const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(fast.ptr()));
+  if (count > bindings.size()) {
+    throw nb::value_error(
+        (std::to_string(count) + " addresses for " + std::to_string(bindings.size()) + " bindings")
+            .c_str());
+  }
+  owner->Do([&](graph::Lease& lease) {
+    PyObject** const items = PySequence_Fast_ITEMS(fast.ptr());
+    for (std::size_t i = 0; i < count; ++i) {
+      if (items[i] == Py_None) continue;
+      Check(lease.Bind(BindingId{static_cast<std::uint32_t>(i)},
+                       {.address = DeviceAddress(NumberOf(nb::handle(items[i]), "an address")),
+                        .size = bindings[i].size,
+                        .memory = nullptr}));
+    }
+  });
+}
+
+void Launch(const LeaseRef& self, std::optional<double> timeout) {
+  const std::shared_ptr<OwnedLease> owner = self.Get();
+  const Deadline deadline = DeadlineOf(timeout);
+  owner->Do([&](graph::Lease& lease) {
+    LaunchScope scope;
+    const hal::StreamHandle stream = owner->stream()->get();
+    const Status launched = WithoutInterpreter([&]() -> Status {
+      KEEL_TRY(owner->executable->Share(owner->buffers(), stream));
+      KEEL_TRY(lease.Launch(deadline));
+      return owner->executable->TakeBack(owner->buffers(), stream);
+    });
+    scope.Check(launched);
+    owner->buffers().clear();
+  });
+}
+
+HeldRef Hold(const LeaseRef& self, std::uint32_t binding) {
+  const std::shared_ptr<OwnedLease> owner = self.Get();
+  return owner->Do([&](graph::Lease& lease) {
+    return HeldRef{std::make_shared<Held>(Take(lease.Hold(BindingId{binding})), owner->stream())};
+  });
+}
+
+void BindReports(nb::module_& m) {
+  nb::class_<ReportRef>(m, "StepReport")
+      .def("counts", [](const ReportRef& self) { return CountsOf(self.report); })
+      .def("actions", &ActionsOf)
+      .def("text",
+           [](const ReportRef& self) { return self.report.ToString(self.program->bindings()); });
+  nb::class_<HeldRef>(m, "Held")
+      .def_prop_ro("address", [](const HeldRef& self) { return self.Get()->address(); })
+      .def_prop_ro("size", [](const HeldRef& self) { return self.Get()->size().count(); })
+      .def_prop_ro("closed", [](const HeldRef& self) { return self.owner == nullptr; })
+      .def("storage", &StorageOf)
+      .def(
+          "record_use",
+          [](const HeldRef& self, const StreamRef& stream) {
+            const std::shared_ptr<OwnedStream> owner = stream.Get();
+            Check(self.Get()->RecordUse(owner->get(), owner));
+          },
+          nb::arg("stream"))
+      .def("close", [](HeldRef& self) { self.owner = nullptr; });
+  nb::class_<StepRef>(m, "Step")
+      .def_prop_ro("report", [](const StepRef& self) { return self.report; })
+      .def_prop_ro("slot", [](const StepRef& self) { return self.report.report.slot; })
+      .def_prop_ro("number", [](const StepRef& self) { return self.report.report.step; })
+      .def(
+          "held", [](const StepRef& self, std::size_t which) { return self.held.at(which); },
+          nb::arg("which"));
+}
+
+void BindLease(nb::module_& m) {
+  nb::class_<LeaseRef>(m, "Lease")
+      .def_prop_ro("closed", [](const LeaseRef& self) { return self.owner == nullptr; })
+      .def_prop_ro("slot",
+                   [](const LeaseRef& self) {
+                     return self.Get()->Do([](graph::Lease& lease) { return lease.slot(); });
+                   })
+      .def(
+          "address",
+          [](const LeaseRef& self, std::uint32_t binding) {
+            return self.Get()->Do([&](graph::Lease& lease) {
+              return Take(lease.address(BindingId{binding})).value();
+            });
+          },
+          nb::arg("binding"))
+      .def("bind_addresses", &BindAddresses, nb::arg("addresses"))
+      .def("launch", &Launch, nb::arg("timeout").none())
+      .def("hold", &Hold, nb::arg("binding"))
+      .def("report",
+           [](const LeaseRef& self) {
+             const std::shared_ptr<OwnedLease> owner = self.Get();
+             return owner->Do([&](graph::Lease& lease) {
+               return ReportRef{lease.report(), owner->executable->program};
+             });
+           })
+      .def("done",
+           [](const LeaseRef& self) {
+             return self.Get()->Do([](graph::Lease& lease) { return lease.done(); });
+           })
+      .def(
+          "wait",
+          [](const LeaseRef& self, std::optional<double> timeout) {
+            self.Get()->Do([&](graph::Lease& lease) {
+              WaitInterruptibly(DeadlineOf(timeout),
+                                [&](Deadline deadline) { return lease.Wait(deadline); });
+            });
+          },
+          nb::arg("timeout").none())
+      .def("close", [](LeaseRef& self) {
+        if (self.owner == nullptr) return;
+        self.owner->Do([](graph::Lease& lease) { lease = {}; });
+        self.owner = nullptr;
+      });
+}
+
+}  // namespace
+
+void BindGraph(nb::module_& m) {
+  BindReports(m);
+  BindLease(m);
+  nb::class_<graph::ScratchArena>(m, "ScratchArena")
+      .def_prop_ro("size", [](const graph::ScratchArena& self) { return self.size().count(); });
+  m.def(
+      "create_scratch_arena",
+      [](const DeviceRef& device, std::uint64_t size) {
+        auto made = Take(WithoutInterpreter(
+            [&] { return graph::ScratchArena::Create(device.memory, Bytes(size)); }));
+        // Its end waits for the last step.
+        return std::shared_ptr<graph::ScratchArena>(made.get(), [made](auto*) mutable {
+          const LeaveInterpreter leave;
+          made.reset();
+        });
+      },
+      nb::arg("device"), nb::arg("size"));
+  nb::class_<graph::MemoryBudget>(m, "MemoryBudget")
+      .def_prop_ro("limit", [](const graph::MemoryBudget& self) { return self.limit().count(); })
+      .def_prop_ro("used", [](const graph::MemoryBudget& self) { return self.used().count(); });
+  m.def(
+      "create_memory_budget",
+      [](std::uint64_t limit) { return std::make_shared<graph::MemoryBudget>(Bytes(limit)); },
+      nb::arg("limit"));
+
+  nb::class_<ExecutableRef>(m, "Executable")
+      .def(
+          "bind",
+          [](const ExecutableRef& self, const nb::dict& buffers) {
+            const std::shared_ptr<OwnedExecutable> executable = self.owner;
+            for (Bound& each : self.ReadAll(buffers)) {
+              Check(WithoutInterpreter([&] { return executable->Bind(std::move(each)); }));
+            }
+          },
+          nb::arg("buffers"))
+      .def("acquire", &Acquire, nb::arg("stream"), nb::arg("timeout").none())
+      .def("step", &Step, nb::arg("stream"), nb::arg("timeout").none(), nb::arg("holds"),
+           nb::arg("buffers"))
+      .def(
+          "bind_step",
+          [](const ExecutableRef& self, const LeaseRef& lease, const nb::dict& buffers) {
+            const std::shared_ptr<OwnedLease> owner = lease.Get();
+            std::vector<Bound> bound = self.ReadAll(buffers);
+            owner->Do([&](graph::Lease& its) {
+              for (Bound& each : bound) {
+                Check(its.Bind(BindingId{each.binding}, each.buffer));
+                if (each.storage != nullptr) owner->buffers().push_back(std::move(each));
+              }
+            });
+          },
+          nb::arg("lease"), nb::arg("buffers"))
+      .def(
+          "policy",
+          [](const ExecutableRef& self, std::uint32_t binding) {
+            if (binding >= self.owner->program->bindings().size()) {
+              throw nb::index_error("no such binding");
+            }
+            return std::string(graph::PolicyName((*self.owner)->policy(BindingId{binding})));
+          },
+          nb::arg("binding"))
+      .def("stats", [](const ExecutableRef& self) { return CountsOf((*self.owner)->stats()); })
+      .def(
+          "synchronize",
+          [](const ExecutableRef& self, std::optional<double> timeout) {
+            WaitInterruptibly(DeadlineOf(timeout), [owner = self.owner](Deadline deadline) {
+              return (*owner)->Synchronize(deadline);
+            });
+          },
+          nb::arg("timeout").none())
+      .def(
+          "close",
+          [](const ExecutableRef& self, std::optional<double> timeout) {
+            WaitInterruptibly(DeadlineOf(timeout), [owner = self.owner](Deadline deadline) {
+              return (*owner)->Close(deadline);
+            });
+          },
+          nb::arg("timeout").none());
+  m.def("create_executable", &CreateExecutable, nb::arg("program"), nb::arg("slots"),
+        nb::arg("eager"), nb::arg("patience"), nb::arg("kept_traces"), nb::arg("warm_up"),
+        nb::arg("scratch").none(), nb::arg("budget").none(), nb::arg("array_type"),
+        nb::arg("span"));
+}
+
+}  // namespace keel::python

@@ -1,0 +1,90 @@
+// What the handles of keel/c_graph.h stand for.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capi/handles.h"
+#include "keel/graph/executable.h"
+#include "keel/graph/memory_budget.h"
+#include "keel/graph/program.h"
+#include "keel/graph/scratch_arena.h"
+#include "keel/hal/module.h"
+
+namespace keel::capi {
+
+struct ModuleObject {
+  std::shared_ptr<DeviceMemory> memory;
+  hal::Module module;
+};
+
+struct KernelObject {
+  std::shared_ptr<DeviceMemory> memory;
+  std::shared_ptr<ModuleObject> module;  // null: borrowed
+  hal::KernelHandle kernel;
+};
+
+// One call at a time, and the others are refused: waiting for their turn they could wait for
+// themselves, in a function that a launch calls.
+class OneAtATime {
+ public:
+  template <class Body>
+  Status Do(const char* what, Body body) {
+    if (busy_.exchange(true, std::memory_order_acquire)) {
+      return FailedPrecondition(std::string("another call works with this ") + what);
+    }
+    const struct Ending {
+      std::atomic<bool>& busy;
+      ~Ending() { busy.store(false, std::memory_order_release); }
+    } ending{busy_};
+    return body();
+  }
+
+ private:
+  std::atomic<bool> busy_{false};
+};
+
+struct BuilderObject {
+  std::shared_ptr<DeviceMemory> memory;
+  std::shared_ptr<keel_device> device;  // for the functions of its commands
+  std::optional<graph::ProgramBuilder> builder;
+  OneAtATime calls;
+};
+
+struct ProgramObject {
+  std::shared_ptr<DeviceMemory> memory;
+  std::shared_ptr<const graph::Program> program;
+};
+
+struct ArenaObject {
+  std::shared_ptr<graph::ScratchArena> arena;
+};
+
+struct BudgetObject {
+  std::shared_ptr<graph::MemoryBudget> budget;
+};
+
+struct ExecutableObject {
+  std::shared_ptr<DeviceMemory> memory;
+  std::unique_ptr<graph::Executable> executable;
+};
+
+struct LeaseObject {
+  std::shared_ptr<DeviceMemory> memory;
+  std::shared_ptr<StreamObject> stream;
+  graph::Lease lease;
+  OneAtATime calls;
+};
+
+struct OutputObject {
+  std::shared_ptr<DeviceMemory> memory;
+  // Its step's, and those that read it: it is let go on them.
+  std::vector<std::shared_ptr<StreamObject>> streams;
+  graph::HeldOutput output;
+  OneAtATime calls;
+};
+
+}  // namespace keel::capi
