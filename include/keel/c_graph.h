@@ -115,6 +115,7 @@ typedef struct keel_trace_context {
   size_t address_count;
   int32_t capturing;  /* 0 in an eager step, a warm-up for example */
   int32_t reserved_0; /* 0 */
+  uint64_t* graph;    /* of a recorded command that is to give a graph: where to; else NULL */
 } keel_trace_context;
 
 /* Puts work on the stream. It may be called any number of times, by the thread that launches a
@@ -156,6 +157,15 @@ KEEL_C_EXPORT keel_status keel_program_builder_traced(keel_program_builder build
                                                       size_t use_count,
                                                       keel_trace_function function, void* data,
                                                       keel_destroy_function destroy);
+/* The same of a library that makes graphs by itself. While it is captured the function puts nothing
+ * on the stream and gives, by `*context->graph`, the vendor's value of a graph for the addresses.
+ * It stays the function's, and is copied at once; what it works with must live as long as the
+ * executable. In an eager step the function puts the work on the stream. */
+KEEL_C_EXPORT keel_status keel_program_builder_recorded(keel_program_builder builder,
+                                                        const char* name, const keel_operand* uses,
+                                                        size_t use_count,
+                                                        keel_trace_function function, void* data,
+                                                        keel_destroy_function destroy);
 /* Work that cannot be captured: called in every step, between two graphs. */
 KEEL_C_EXPORT keel_status keel_program_builder_eager(keel_program_builder builder, const char* name,
                                                      const keel_operand* uses, size_t use_count,

@@ -62,7 +62,10 @@ graph::TraceFunction TraceFunctionOf(std::shared_ptr<memory::DeviceMemory> memor
     }
     call.capturing = context.capturing();
     try {
-      function(nb::cast(std::move(call)));
+      const nb::object result = function(nb::cast(std::move(call)));
+      if (context.takes_graph() && !result.is_none()) {
+        context.Give(hal::GraphHandle{nb::cast<std::uint64_t>(result)});
+      }
       return OkStatus();
     } catch (nb::python_error& error) {
       const std::string kind = nb::cast<std::string>(nb::str(error.type().attr("__name__")));

@@ -41,7 +41,8 @@ class CallbackRef {
   std::shared_ptr<CallbackTarget> target_;
 };
 
-// Calls the function with a TraceCall, with the interpreter's lock. What it raises is kept for the
+// Calls the function with a TraceCall, with the interpreter's lock. A graph that is asked for is what
+// it returns, as a number. What it raises is kept for the
 // LaunchScope of this thread, and is kAborted here.
 graph::TraceFunction TraceFunctionOf(std::shared_ptr<memory::DeviceMemory> memory,
                                      std::vector<graph::Operand> uses, const CallbackRef& callback);

@@ -143,6 +143,11 @@ class Builder {
     builder().Traced(name, OperandsOf(uses),
                      TraceFunctionOf(device_.memory, OperandsOf(uses), callback));
   }
+  void Recorded(const std::string& name, const std::vector<Operand>& uses,
+                const CallbackRef& callback) {
+    builder().Recorded(name, OperandsOf(uses),
+                       TraceFunctionOf(device_.memory, OperandsOf(uses), callback));
+  }
   void Eager(const std::string& name, const std::vector<Operand>& uses,
              const CallbackRef& callback) {
     builder().Eager(name, OperandsOf(uses),
@@ -198,6 +203,7 @@ void BindProgram(nb::module_& m) {
       .def("fill", &Builder::Fill, nb::arg("destination"), nb::arg("value"), nb::arg("width"))
       .def("call", &Builder::Call, nb::arg("callback"))
       .def("traced", &Builder::Traced, nb::arg("name"), nb::arg("uses"), nb::arg("callback"))
+      .def("recorded", &Builder::Recorded, nb::arg("name"), nb::arg("uses"), nb::arg("callback"))
       .def("eager", &Builder::Eager, nb::arg("name"), nb::arg("uses"), nb::arg("callback"))
       .def("build", &Builder::Build);
   m.def(

@@ -143,6 +143,9 @@ class ProgramBuilder:
     def traced(
         self, name: str, uses: list[tuple[int, int, int, int]], callback: Callback
     ) -> None: ...
+    def recorded(
+        self, name: str, uses: list[tuple[int, int, int, int]], callback: Callback
+    ) -> None: ...
     def eager(
         self, name: str, uses: list[tuple[int, int, int, int]], callback: Callback
     ) -> None: ...

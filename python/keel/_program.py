@@ -221,11 +221,11 @@ class Call:
 
 
 def _called(function: Callable[[Call], object], views: dict[str, _View]) -> _keel.Callback:
-    def call(raw: _keel.TraceCall) -> None:
+    def call(raw: _keel.TraceCall) -> object:
         context = Call(raw, views)
         try:
             with context.stream:
-                function(context)
+                return function(context)
         finally:
             context._end()
 
@@ -366,6 +366,21 @@ class Program:
         addresses and other slots.
         """
         return self._function(self._builder.traced, function, reads, writes, name)
+
+    def recorded(
+        self,
+        function: Function,
+        *,
+        reads: Iterable[str] = (),
+        writes: Iterable[str] = (),
+        name: str | None = None,
+    ) -> Function:
+        """As :meth:`traced`, for a library that makes graphs by itself. While ``call.capturing`` the
+        function puts nothing on the stream and returns, as a number, the library's graph for these
+        addresses. It is copied at once, and stays the function's; what it works with must live as
+        long as the executable. In an eager step it puts the work on the stream."""
+        self._function(self._builder.recorded, function, reads, writes, name)
+        return function
 
     @overload
     def eager(

@@ -107,8 +107,11 @@ graph::TraceFunction Traced(const BuilderObject& builder, std::vector<graph::Ope
     given.addresses = addresses.data();
     given.address_count = addresses.size();
     given.capturing = context.capturing() ? 1 : 0;
+    std::uint64_t graph = 0;
+    if (context.takes_graph()) given.graph = &graph;
     Status status = CallTraced(function, data->data, given);
     static_cast<void>(Remove(stream));  // unless the function did
+    context.Give(hal::GraphHandle{graph});
     return status;
   };
 }
@@ -145,7 +148,11 @@ Result<graph::Argument> ArgumentOf(const keel_kernel_argument& from, std::size_t
   return graph::Argument::ValueOf(from.value, from.value_size);
 }
 
-Status AddFunction(BuilderObject& object, bool traced, const char* name, const keel_operand* uses,
+// How a program takes a function.
+using AddMember = void (graph::ProgramBuilder::*)(std::string, std::vector<graph::Operand>,
+                                                  graph::TraceFunction);
+
+Status AddFunction(BuilderObject& object, AddMember add, const char* name, const keel_operand* uses,
                    std::size_t use_count, keel_trace_function function, void* data,
                    keel_destroy_function destroy) {
   KEEL_TRY(NotNull(name, "name"));
@@ -156,11 +163,7 @@ Status AddFunction(BuilderObject& object, bool traced, const char* name, const k
   for (std::size_t i = 0; i < use_count; ++i) operands.push_back(OperandOf(uses[i]));
   return WithData(data, destroy, [&](const std::shared_ptr<Data>& owned) {
     auto call = Traced(object, operands, function, owned);
-    if (traced) {
-      object.builder->Traced(name, std::move(operands), std::move(call));
-    } else {
-      object.builder->Eager(name, std::move(operands), std::move(call));
-    }
+    ((*object.builder).*add)(name, std::move(operands), std::move(call));
   });
 }
 
@@ -182,6 +185,7 @@ using keel::Bytes;
 using keel::InvalidArgument;
 using keel::OkStatus;
 using keel::Status;
+using keel::graph::ProgramBuilder;
 
 extern "C" {
 
@@ -357,7 +361,18 @@ keel_status keel_program_builder_traced(keel_program_builder builder, const char
                                         keel_trace_function function, void* data,
                                         keel_destroy_function destroy) {
   return capi::OnBuilder(__func__, builder, [&](capi::BuilderObject& object) {
-    return capi::AddFunction(object, true, name, uses, use_count, function, data, destroy);
+    return capi::AddFunction(object, &ProgramBuilder::Traced, name, uses, use_count, function, data,
+                             destroy);
+  });
+}
+
+keel_status keel_program_builder_recorded(keel_program_builder builder, const char* name,
+                                          const keel_operand* uses, size_t use_count,
+                                          keel_trace_function function, void* data,
+                                          keel_destroy_function destroy) {
+  return capi::OnBuilder(__func__, builder, [&](capi::BuilderObject& object) {
+    return capi::AddFunction(object, &ProgramBuilder::Recorded, name, uses, use_count, function,
+                             data, destroy);
   });
 }
 
@@ -366,7 +381,8 @@ keel_status keel_program_builder_eager(keel_program_builder builder, const char*
                                        keel_trace_function function, void* data,
                                        keel_destroy_function destroy) {
   return capi::OnBuilder(__func__, builder, [&](capi::BuilderObject& object) {
-    return capi::AddFunction(object, false, name, uses, use_count, function, data, destroy);
+    return capi::AddFunction(object, &ProgramBuilder::Eager, name, uses, use_count, function, data,
+                             destroy);
   });
 }
 

@@ -18,6 +18,7 @@
 #include "keel/base/log.h"
 #include "keel/c.h"
 #include "keel/drivers/sim.h"
+#include "keel/hal/graph.h"
 #include "keel/hal/module.h"
 #include "keel/hal/standard_kernels.h"
 #include "keel/memory/process_memory.h"
@@ -185,7 +186,7 @@ class CapiGraphTest : public CapiTest {
  protected:
   // y, in place, is filled with sevens; before that `function` is called.
   keel_executable Make(keel_trace_function function, void* data, int slots = 2,
-                       bool eager = false) {
+                       decltype(&keel_program_builder_traced) add = keel_program_builder_traced) {
     keel_program_builder builder = nullptr;
     keel_program program = nullptr;
     keel_executable executable = nullptr;
@@ -194,7 +195,6 @@ class CapiGraphTest : public CapiTest {
         keel_program_builder_bind(builder, "y", 64, KEEL_BINDING_OUT, KEEL_POLICY_IN_PLACE, &y_),
         KEEL_STATUS_OK);
     const keel_operand whole{.binding = y_, .access = KEEL_ACCESS_WRITE, .offset = 0, .extent = 0};
-    const auto add = eager ? keel_program_builder_eager : keel_program_builder_traced;
     if (function != nullptr) {
       EXPECT_EQ(add(builder, "function", &whole, 1, function, data, nullptr), KEEL_STATUS_OK);
     }
@@ -225,6 +225,44 @@ TEST_F(CapiGraphTest, WhatAFunctionThrowsIsAnError) {
   EXPECT_EQ(keel_executable_close(executable), KEEL_STATUS_OK);
 }
 
+TEST_F(CapiGraphTest, ALibrarysGraphIsPartOfTheStep) {
+  const auto memory = *memory::ProcessMemory::Global().For({.driver = "sim", .ordinal = 0});
+  struct Library {
+    std::vector<hal::Graph> graphs;
+    std::uint64_t address = 0;
+    std::shared_ptr<hal::Device> device;
+  } library{.device = memory->device()};
+  ASSERT_EQ(keel_malloc(device_, nullptr, 64, nullptr, &library.address), KEEL_STATUS_OK);
+  const auto records = [](const keel_trace_context* context, void* data) -> keel_status {
+    auto& its = *static_cast<Library*>(data);
+    if (context->capturing == 0) {
+      EXPECT_EQ(context->graph, nullptr);
+      return keel_enqueue_fill(context->device, context->stream, its.address, 1, 1, 64);
+    }
+    hal::Graph graph = *hal::Graph::Create(its.device);
+    const hal::Fill fill{
+        .destination = DeviceAddress(its.address), .value = 2, .width = 1, .count = 64};
+    EXPECT_TRUE(its.device->AddNode(graph.get(), {}, fill).ok());
+    *context->graph = graph.get().value;
+    its.graphs.push_back(std::move(graph));
+    return KEEL_STATUS_OK;
+  };
+  keel_executable executable = Make(records, &library, 1, keel_program_builder_recorded);
+  for (char expected = 1; expected <= 2; ++expected) {  // the first step warms up
+    keel_lease lease = nullptr;
+    ASSERT_EQ(keel_executable_acquire(executable, nullptr, -1, &lease), KEEL_STATUS_OK);
+    EXPECT_EQ(keel_lease_launch(lease, -1), KEEL_STATUS_OK) << keel_last_error_message();
+    EXPECT_EQ(keel_lease_close(lease), KEEL_STATUS_OK);
+    std::array<char, 64> bytes{};
+    EXPECT_EQ(keel_copy_to_host(device_, nullptr, bytes.data(), library.address, 64),
+              KEEL_STATUS_OK);
+    EXPECT_THAT(bytes, testing::Each(expected));
+  }
+  EXPECT_EQ(library.graphs.size(), 1u);
+  EXPECT_EQ(keel_executable_close(executable), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_free(device_, library.address), KEEL_STATUS_OK);
+}
+
 // A function that turns to what calls it is refused, and waits for nothing.
 TEST_F(CapiGraphTest, AFunctionCannotUseItsOwnStep) {
   struct Handles {
@@ -248,7 +286,7 @@ TEST_F(CapiGraphTest, AFunctionCannotUseItsOwnStep) {
     EXPECT_EQ(keel_executable_close(its.executable), KEEL_STATUS_OK);
     return keel_enqueue_fill(context->device, context->stream, context->addresses[0], 1, 1, 64);
   };
-  handles.executable = Make(uses, &handles, 2, true);
+  handles.executable = Make(uses, &handles, 2, keel_program_builder_eager);
   const keel_executable executable = handles.executable;
   ASSERT_EQ(keel_executable_acquire(executable, nullptr, -1, &handles.lease), KEEL_STATUS_OK);
   ASSERT_EQ(keel_executable_acquire(executable, nullptr, -1, &handles.second), KEEL_STATUS_OK);

@@ -58,9 +58,7 @@ Status Enqueue(hal::Device& device, hal::StreamHandle stream, const ProgramComma
     return status.ok() ? status : std::move(status).Annotate("'" + name + "'");
   };
   if (const auto* traced = std::get_if<command::Traced>(&command)) {
-    if (!traced->record) return call(traced->name, traced->function);
-    return call(traced->name,
-                [&](const TraceContext& context) { return traced->record(context).status(); });
+    return call(traced->name, traced->function);
   }
   if (const auto* eager = std::get_if<command::Eager>(&command)) {
     return call(eager->name, eager->function);

@@ -69,19 +69,18 @@ class Checker {
                                                    : InvalidArgument(where_ + ": no function");
             },
             [&](command::Traced& traced) {
-              return Opaque(traced.name, traced.function || traced.record, traced.uses);
+              return Opaque(traced.name, traced.function, traced.uses);
             },
-            [&](command::Eager& eager) {
-              return Opaque(eager.name, eager.function != nullptr, eager.uses);
-            },
+            [&](command::Eager& eager) { return Opaque(eager.name, eager.function, eager.uses); },
         },
         command);
   }
 
  private:
-  Status Opaque(const std::string& name, bool has_function, std::vector<Operand>& uses) {
+  Status Opaque(const std::string& name, const TraceFunction& function,
+                std::vector<Operand>& uses) {
     where_ += " '" + name + "'";
-    if (!has_function) return InvalidArgument(where_ + ": no function");
+    if (!function) return InvalidArgument(where_ + ": no function");
     for (Operand& use : uses) {
       KEEL_TRY(Complete(use));
       opaque_[use.binding.index] = true;
@@ -194,13 +193,12 @@ void ProgramBuilder::Call(const hal::HostCall& call) {
 
 void ProgramBuilder::Traced(std::string name, std::vector<Operand> uses, TraceFunction function) {
   program_->commands_.emplace_back(
-      command::Traced{std::move(name), std::move(function), std::move(uses), {}});
+      command::Traced{std::move(name), std::move(function), std::move(uses)});
 }
 
-void ProgramBuilder::Recorded(std::string name, std::vector<Operand> uses,
-                              RecordFunction function) {
+void ProgramBuilder::Recorded(std::string name, std::vector<Operand> uses, TraceFunction function) {
   program_->commands_.emplace_back(
-      command::Traced{std::move(name), {}, std::move(uses), std::move(function)});
+      command::Traced{std::move(name), std::move(function), std::move(uses), /*recorded=*/true});
 }
 
 void ProgramBuilder::Eager(std::string name, std::vector<Operand> uses, TraceFunction function) {

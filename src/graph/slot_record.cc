@@ -78,7 +78,7 @@ std::vector<std::uint64_t> Slot::TraceKey(std::uint32_t command) const {
 Result<hal::GraphHandle> Slot::FindOrTrace(std::uint32_t command, Reason reason,
                                            ReplayReport& report) {
   const auto& traced = std::get<command::Traced>(context_.program.commands()[command]);
-  if (traced.record) return TakeGraph(traced, reason, report);
+  if (traced.recorded) return TakeGraph(traced, reason, report);
   std::list<Trace>& traces = traces_[command];
   std::vector<std::uint64_t> key = TraceKey(command);
   const auto found = std::find_if(traces.begin(), traces.end(),
@@ -105,10 +105,11 @@ Result<hal::GraphHandle> Slot::FindOrTrace(std::uint32_t command, Reason reason,
 Result<hal::GraphHandle> Slot::TakeGraph(const command::Traced& traced, Reason reason,
                                          ReplayReport& report) {
   const Clock::time_point begin = Clock::now();
-  Result<hal::GraphHandle> graph = traced.record(
-      TraceContext(context_.device(), context_.capture_stream, addresses_, /*capturing=*/true));
-  if (graph.ok() && !*graph) graph = FailedPrecondition("it gave no graph");
-  if (!graph.ok()) return Status(graph.status()).Annotate("'" + traced.name + "'");
+  hal::GraphHandle graph;
+  Status status = traced.function(TraceContext(context_.device(), context_.capture_stream,
+                                               addresses_, /*capturing=*/true, &graph));
+  if (status.ok() && !graph) status = FailedPrecondition("it gave no graph");
+  if (!status.ok()) return std::move(status).Annotate("'" + traced.name + "'");
   ++report.traced;
   report.Add({.kind = ActionKind::kTraced, .reason = reason, .host_ns = NsSince(begin)});
   return graph;

@@ -159,6 +159,33 @@ def test_eager_functions_are_called_in_every_step() -> None:
     assert seen == [False] * 4
 
 
+def test_a_graph_of_a_library_s_is_taken_by_its_number() -> None:
+    program = graph.Program("library")
+    program.binding("x", NBYTES, access="out", policy="in-place")
+    given: list[object] = [None, 0x123, "a graph"]
+    eager: list[int] = []
+
+    def record(call: graph.Call) -> object:
+        if call.capturing:
+            return given[0]
+        eager.append(call.address("x"))
+        return None
+
+    program.recorded(record, writes=["x"])
+    executable = graph.Executable(program, slots=1)
+    executable.step()
+    assert len(eager) == 1  # the first step warms up
+    with pytest.raises(keel.StateError, match="'record': it gave no graph"):
+        executable.step()
+    given.pop(0)
+    with pytest.raises(keel.InvalidArgumentError, match="0x123 is not the handle of a graph"):
+        executable.step()
+    given.pop(0)
+    with pytest.raises(keel.Error, match="'record'"):
+        executable.step()
+    assert len(eager) == 1
+
+
 def test_leases() -> None:
     program, _ = adding()
     executable = graph.Executable(program)

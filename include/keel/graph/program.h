@@ -75,8 +75,13 @@ class Argument {
 class KEEL_EXPORT TraceContext {
  public:
   TraceContext(hal::Device& device, hal::StreamHandle stream,
-               std::span<const DeviceAddress> addresses, bool capturing)
-      : device_(device), stream_(stream), addresses_(addresses), capturing_(capturing) {}
+               std::span<const DeviceAddress> addresses, bool capturing,
+               hal::GraphHandle* graph = nullptr)
+      : device_(device),
+        stream_(stream),
+        addresses_(addresses),
+        capturing_(capturing),
+        graph_(graph) {}
 
   hal::Device& device() const { return device_; }
   // Where the work goes.
@@ -85,21 +90,22 @@ class KEEL_EXPORT TraceContext {
   DeviceAddress address(BindingId binding) const { return addresses_[binding.index]; }
   // False in an eager step, a warm-up for example.
   bool capturing() const { return capturing_; }
+  // Of a recorded command, while it is captured: see ProgramBuilder::Recorded.
+  bool takes_graph() const { return graph_ != nullptr; }
+  void Give(hal::GraphHandle graph) const {
+    if (graph_ != nullptr) *graph_ = graph;
+  }
 
  private:
   hal::Device& device_;
   hal::StreamHandle stream_;
   std::span<const DeviceAddress> addresses_;
   bool capturing_;
+  hal::GraphHandle* graph_;
 };
 // May be called any number of times, for different addresses, by one thread at a time. It may
 // launch other executables, not the one that calls it: kFailedPrecondition.
 using TraceFunction = std::function<Status(const TraceContext&)>;
-// The same for a library that makes graphs by itself: while `capturing` it is to return one for
-// these addresses, and puts nothing on the stream. The graph stays the function's and is copied at
-// once; what it works with must live as long as the executable's slots. In an eager step it puts
-// the work on the stream, and what it returns is not looked at.
-using RecordFunction = std::function<Result<hal::GraphHandle>(const TraceContext&)>;
 
 namespace command {
 struct Kernel {
@@ -123,7 +129,7 @@ struct Traced {
   std::string name;
   TraceFunction function;
   std::vector<Operand> uses;
-  RecordFunction record;  // instead of `function`
+  bool recorded = false;  // gives a graph instead of putting work on the stream
 };
 struct Eager {
   std::string name;
@@ -172,7 +178,11 @@ class KEEL_EXPORT ProgramBuilder {
   // See hal::HostCall.
   void Call(const hal::HostCall& call);
   void Traced(std::string name, std::vector<Operand> uses, TraceFunction function);
-  void Recorded(std::string name, std::vector<Operand> uses, RecordFunction function);
+  // For a library that makes graphs by itself. While it is captured the function puts nothing on
+  // the stream and gives a graph for the addresses (TraceContext::Give), which stays the function's
+  // and is copied at once; what it works with must live as long as the executable's slots. In an
+  // eager step the function puts the work on the stream.
+  void Recorded(std::string name, std::vector<Operand> uses, TraceFunction function);
   void Eager(std::string name, std::vector<Operand> uses, TraceFunction function);
   // What commands need and do not own, a kernel's module or a host call's data, lives as long as
   // the program, which lives until nothing that was recorded from it can run any more.
