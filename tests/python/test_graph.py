@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import signal
 import sys
@@ -606,14 +607,17 @@ def test_threads_share_an_executable() -> None:
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
+    # If one waits with the interpreter's lock, not even this thread goes on.
+    faulthandler.dump_traceback_later(120, exit=True, file=sys.__stderr__)
     try:
         threads = [threading.Thread(target=work, args=(first,)) for first in (0, 1000, 2000)]
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(120)
+            thread.join(100)
             assert not thread.is_alive(), "they wait for each other"
     finally:
+        faulthandler.cancel_dump_traceback_later()
         sys.setswitchinterval(before)
     assert failures == []
     executable.synchronize(60)
