@@ -608,7 +608,7 @@ def test_threads_share_an_executable() -> None:
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     # If one waits with the interpreter's lock, not even this thread goes on.
-    faulthandler.dump_traceback_later(120, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(120, exit=True)
     try:
         threads = [threading.Thread(target=work, args=(first,)) for first in (0, 1000, 2000)]
         for thread in threads:
