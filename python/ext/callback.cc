@@ -125,7 +125,7 @@ PyType_Slot callback_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(Travers
 }  // namespace
 
 void BindCallback(nb::module_& m) {
-  nb::class_<CallbackRef>(m, "Callback", nb::type_slots(callback_slots));
+  const nb::class_<CallbackRef> callback(m, "Callback", nb::type_slots(callback_slots));
   m.def(
       "create_callback",
       [](nb::object function) { return std::make_unique<CallbackRef>(std::move(function)); },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import signal
 import sys
@@ -271,17 +272,26 @@ def test_the_next_step_comes_after_those_who_read() -> None:
     program, _ = adding()
     executable = graph.Executable(program, slots=1)
     executable.bind(w=keel.zeros(N))
-    copy = keel.empty((2, N // 2), stream=(reader := keel.device.Stream()))
     first, second = keel.from_numpy(ramp(1)), keel.from_numpy(ramp(100))
     for _ in range(3):  # until it replays
         executable.step(x=first)
+    # Something that only has the address, on a stream that nothing orders.
+    reading = graph.Program("reading")
+    reading.binding("a", NBYTES)
+    reading.binding("b", NBYTES, dtype="float32", access="out", policy="in-place")
+    reading.copy("b", "a")
+    reads = graph.Executable(reading)
+    reader = keel.device.Stream()
     y = executable.step(x=first, hold="y")["y"]
+    executable.synchronize(60)
     with keel.testing.hold(reader):
-        copy.copy_from(y)
+        seen = reads.step(stream=reader, a=y.address, hold="b")
         y.record_stream(reader)
         y.close()
         executable.step(x=second)
-    np.testing.assert_array_equal(copy.numpy().reshape(N), 2 * ramp(1))
+        with pytest.raises(keel.WaitTimeoutError):
+            executable.synchronize(0.02)
+    np.testing.assert_array_equal(seen["b"].numpy(), 2 * ramp(1))
 
 
 def test_only_what_is_held_is_there() -> None:
@@ -624,14 +634,17 @@ def test_threads_share_an_executable() -> None:
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
+    # If one waits with the interpreter's lock, not even this thread goes on.
+    faulthandler.dump_traceback_later(120, exit=True)
     try:
         threads = [threading.Thread(target=work, args=(first,)) for first in (0, 1000, 2000)]
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(120)
+            thread.join(100)
             assert not thread.is_alive(), "they wait for each other"
     finally:
+        faulthandler.cancel_dump_traceback_later()
         sys.setswitchinterval(before)
     assert failures == []
     executable.synchronize(60)
