@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -24,6 +24,12 @@ def _installed() -> None:
     assert keel.torch.install("full") == "full"
 
 
+@pytest.fixture
+def without_gradients() -> Iterator[None]:
+    with torch.no_grad():
+        yield
+
+
 def _model(dropout: float = 0.0) -> Any:
     torch.manual_seed(7)
     layers = [torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Dropout(dropout)]
@@ -36,7 +42,7 @@ def _batches(count: int) -> list[Any]:
     return [torch.randn(32, 64, device="cuda", generator=generator) for _ in range(count)]
 
 
-@torch.no_grad()
+@pytest.mark.usefixtures("without_gradients")
 def test_inference_is_as_without_a_graph_and_results_stay() -> None:
     model = _model().eval()
     graphed = keel.torch.graph(model)
@@ -50,7 +56,7 @@ def test_inference_is_as_without_a_graph_and_results_stay() -> None:
     assert stats["copied_in"] == 11 * 32 * 64 * 4
 
 
-@torch.no_grad()
+@pytest.mark.usefixtures("without_gradients")
 def test_a_result_that_is_dropped_frees_its_slot() -> None:
     graphed = keel.torch.graph(_model().eval())
     addresses = set()
@@ -105,7 +111,7 @@ def test_random_numbers_are_drawn_anew() -> None:
         assert torch.equal(a, c)
 
 
-@torch.no_grad()
+@pytest.mark.usefixtures("without_gradients")
 def test_what_the_function_writes_is_written() -> None:
     @keel.torch.graph
     def add(total: Any, x: Any) -> Any:
@@ -119,7 +125,7 @@ def test_what_the_function_writes_is_written() -> None:
     assert [total[0].item() for total in totals] == [0 + 3 + 6 + 9, 1 + 4 + 7 + 10, 2 + 5 + 8 + 11]
 
 
-@torch.no_grad()
+@pytest.mark.usefixtures("without_gradients")
 def test_other_arguments_are_other_recordings() -> None:
     calls = []
 
@@ -139,7 +145,7 @@ def test_other_arguments_are_other_recordings() -> None:
     assert len(scaled.stats) == 4
 
 
-@torch.no_grad()
+@pytest.mark.usefixtures("without_gradients")
 def test_tensors_with_gaps_are_taken() -> None:
     graphed = keel.torch.graph(lambda x: x.t() + 1)
     for i in range(4):
@@ -149,7 +155,7 @@ def test_tensors_with_gaps_are_taken() -> None:
         assert torch.equal(graphed(y), y.t() + 1)
 
 
-@torch.no_grad()
+@pytest.mark.usefixtures("without_gradients")
 def test_threads_on_their_own_streams() -> None:
     model = _model().eval()
     graphed = keel.torch.graph(model, slots=3)
@@ -174,7 +180,7 @@ def test_threads_on_their_own_streams() -> None:
     assert wrong == []
 
 
-@torch.no_grad()
+@pytest.mark.usefixtures("without_gradients")
 def test_everything_is_given_back() -> None:
     model = _model().eval()
     batch = _batches(1)[0]
@@ -192,7 +198,7 @@ def test_everything_is_given_back() -> None:
     assert (torch.cuda.memory_allocated(), keel.memory.memory_allocated("cuda:0")) == before
 
 
-@torch.no_grad()
+@pytest.mark.usefixtures("without_gradients")
 def test_mistakes_are_named() -> None:
     double = keel.torch.graph(lambda x: x * 2)
     with pytest.raises(ValueError, match="tensor 0 of the arguments is on cpu"):

@@ -87,6 +87,30 @@ StorageRef StorageOf(const HeldRef& self) {
       std::move(record))};
 }
 
+// An object of Python's that may be dropped by any thread.
+class Kept {
+ public:
+  explicit Kept(nb::object object) : object_(object.release().ptr()) {}
+  ~Kept() {
+    if (Py_IsInitialized() == 0) return;
+    const nb::gil_scoped_acquire acquire;
+    Py_DECREF(object_);
+  }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+
+ private:
+  PyObject* const object_;
+};
+
+// Other bytes that the step made, which keep `owner`, and by it the output.
+StorageRef ViewBeside(const HeldRef& self, std::uint64_t address, std::uint64_t size,
+                      nb::object owner) {
+  auto kept = std::make_shared<Kept>(std::move(owner));
+  return {Storage::Adopt(self.Get()->stream(), DeviceAddress(address), Bytes(size),
+                         [kept]() mutable { kept.reset(); })};
+}
+
 // --- Reports -------------------------------------------------------------------------------------
 
 struct ReportRef {
@@ -566,6 +590,7 @@ void BindReports(nb::module_& m) {
       .def_prop_ro("size", [](const HeldRef& self) { return self.Get()->size().count(); })
       .def_prop_ro("closed", [](const HeldRef& self) { return self.owner == nullptr; })
       .def("storage", &StorageOf)
+      .def("view_beside", &ViewBeside, nb::arg("address"), nb::arg("size"), nb::arg("owner"))
       .def(
           "record_use",
           [](const HeldRef& self, const StreamRef& stream) {

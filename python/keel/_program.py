@@ -375,10 +375,13 @@ class Program:
         writes: Iterable[str] = (),
         name: str | None = None,
     ) -> Function:
-        """As :meth:`traced`, for a library that makes graphs by itself. While ``call.capturing`` the
-        function puts nothing on the stream and returns, as a number, the library's graph for these
-        addresses. It is copied at once, and stays the function's; what it works with must live as
-        long as the executable. In an eager step it puts the work on the stream."""
+        """As :meth:`traced`, for a library that makes graphs by itself.
+
+        While ``call.capturing`` the function puts nothing on the stream and returns, as a number,
+        the library's graph for these addresses. It is copied at once, and stays the function's;
+        what it works with must live as long as the executable. In an eager step it puts the work on
+        the stream.
+        """
         self._function(self._builder.recorded, function, reads, writes, name)
         return function
 

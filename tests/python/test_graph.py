@@ -873,3 +873,25 @@ def test_memory_that_executables_share() -> None:
     small = graph.Executable(adding()[0], budget=graph.MemoryBudget(16))
     with pytest.raises(keel.OutOfMemoryError, match="budget"):
         small.step(x=x, w=w)
+
+
+def test_bytes_beside_an_output_keep_what_they_are_told_to() -> None:
+    program, _ = adding()
+    executable = graph.Executable(program, slots=1, eager=True)
+    executable.bind(w=keel.zeros(N))
+    held = executable.step(x=keel.zeros(N), hold="y").held("y")
+
+    class Owner:
+        pass
+
+    owner = Owner()
+    gone = weakref.ref(owner)
+    view = held._raw.view_beside(held.address, 16, owner)
+    del owner
+    assert (view.address, view.size) == (held.address, 16)
+    assert gone() is not None
+    # Dropped by another thread, or closed: it goes.
+    thread = threading.Thread(target=view.close)
+    thread.start()
+    thread.join()
+    assert gone() is None

@@ -14,6 +14,8 @@ That is the *full* route: a C++ class of PyTorch's own interface, compiled again
 is installed, which takes a C++ compiler, the headers of the CUDA toolkit, and half a minute, once.
 Without them there is the *functions* route; ``LIMITATIONS`` says what it cannot do.
 
+``graph`` records a function of tensors once and replays it for ever: docs/pytorch.md.
+
 ``mem_pool`` leaves PyTorch's allocator in charge and gives it Keel's memory for what is allocated
 inside ``torch.cuda.use_mem_pool``.
 """
@@ -28,11 +30,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from keel.errors import StateError, UnavailableError
 from keel.torch import _build
+from keel.torch._graph import Graphed, graph
 
 if TYPE_CHECKING:
     from torch.cuda import MemPool
 
-__all__ = ["LIMITATIONS", "Route", "install", "installed", "mem_pool"]
+__all__ = ["LIMITATIONS", "Graphed", "Route", "graph", "install", "installed", "mem_pool"]
 
 Route = Literal["full", "functions"]
 

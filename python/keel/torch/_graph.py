@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
-import keel.graph
+from keel import _keel
+from keel import graph as graphs
 from keel._dtypes import dtype_of
 from keel.errors import StateError
 
-#: Of the binding that stands for what the function returns, and tells slots apart.
+#: The binding that stands for what the function returns, and tells slots apart.
 _TOKEN = "token"
+_CUDA = 2  # to DLPack
+
+
+@overload
+def graph(
+    function: Callable[..., Any], *, slots: int = ..., warm_up: int = ..., signatures: int = ...
+) -> Graphed: ...
+
+
+@overload
+def graph(
+    function: None = ..., *, slots: int = ..., warm_up: int = ..., signatures: int = ...
+) -> Callable[[Callable[..., Any]], Graphed]: ...
 
 
 def graph(
@@ -23,7 +36,7 @@ def graph(
     slots: int = 2,
     warm_up: int = 1,
     signatures: int = 16,
-) -> Any:
+) -> Graphed | Callable[[Callable[..., Any]], Graphed]:
     """The function, or module, recorded into a graph and replayed, on tensors that may be anywhere.
 
         model = keel.torch.graph(model.eval())           # inference
@@ -176,6 +189,7 @@ class _Call:
     ) -> None:
         self._torch = torch
         self._function = function
+        self.name = getattr(function, "__name__", type(function).__name__)
         self._spec = spec
         # Only what is no tensor; these are not kept.
         self._leaves = None
@@ -221,7 +235,8 @@ class _Recording:
         self._random = False
         self._held = 0
         self._replays: dict[int, _Replay] = {}
-        self._executable: keel.graph.Executable | None = None
+        self._executable: graphs.Executable | None = None
+        self._token = len(tensors)  # the number of its binding, after those of the arguments
 
     # --- A call ---
 
@@ -233,31 +248,26 @@ class _Recording:
                     return self._watch(tensors)
                 executable = self._executable = self._executable or self._make()
         stream = self._torch._C._cuda_getCurrentRawStream(self._index)
-        lease = executable.acquire(stream)
-        try:
+        with executable.acquire(stream) as lease:
             lease.bind_addresses([tensor.data_ptr() for tensor in tensors])
             lease.launch()
-            replay = self._replays[lease.address(_TOKEN)]
-            return self._results(replay, lease.hold(_TOKEN))
-        finally:
-            lease.close()
-
-    def _results(self, replay: _Replay, held: Any) -> Any:
-        torch = self._torch
-        if self._held + 1 >= self._slots:
-            # Another call shall find a slot, whatever becomes of these.
+            replay = self._replays[lease.address(self._token)]
+            held = lease.held(self._token)
+        with self._lock:
+            # Another call shall find a slot, whatever becomes of this one's results.
+            copies = self._held + 1 >= self._slots
+            self._held += 0 if copies else 1
+        if copies:
             outputs = [output.clone() for output in replay.outputs]
             held.close()
         else:
             hold = _Hold(self, replay, held)
-            outputs = [
-                torch.from_dlpack(hold.capsule(output, self._index)) for output in replay.outputs
-            ]
-        return torch.utils._pytree.tree_unflatten(outputs, replay.spec)
+            outputs = [hold.tensor(output) for output in replay.outputs]
+        return self._torch.utils._pytree.tree_unflatten(outputs, replay.spec)
 
-    def count(self, difference: int) -> None:
+    def let_go(self) -> None:
         with self._lock:
-            self._held += difference
+            self._held -= 1
 
     # --- Before the recording ---
 
@@ -273,48 +283,34 @@ class _Recording:
         self._warm_up -= 1
         return torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach(), result)
 
-    def _make(self) -> keel.graph.Executable:
-        program = keel.graph.Program(getattr(self._call, "__name__", "torch"))
+    def _make(self) -> graphs.Executable:
+        program = graphs.Program(self._call.name, device=f"cuda:{self._index}")
+        names = [f"argument_{i}" for i in range(len(self._like))]
         for i, (_, _, _, nbytes) in enumerate(self._like):
             access = "in-out" if self._written[i] else "in"
-            program.bind(f"argument {i}", nbytes, access=access, policy="copy")
-        program.bind(_TOKEN, 8, access="out", policy="in-place")
-        uses = [*(f"argument {i}" for i in range(len(self._like))), _TOKEN]
-        # The program lives in the executable: no circle.
-        me = weakref.ref(self)
-
-        def record(context: Any) -> int:
-            recording = me()
-            assert recording is not None
-            return recording._record(context)
-
-        def replay(context: Any) -> None:
-            recording = me()
-            assert recording is not None
-            recording._replays_of(context).graph.replay()
-
+            program.binding(names[i], nbytes, access=access, policy="copy")
+        program.binding(_TOKEN, 8, access="out", policy="in-place")
+        writes = [name for name, written in zip(names, self._written, strict=True) if written]
         if self._random:
             # The seed is PyTorch's to put in place, before each replay: it replays by itself.
-            program.eager("replay", uses, replay)
+            program.eager(self._replay, reads=names, writes=[*writes, _TOKEN])
         else:
-            program.recorded("function", uses, record)
-        return keel.graph.Executable(
-            program, slots=self._slots, warm_up=0, device=f"cuda:{self._index}"
-        )
+            program.recorded(self._record, reads=names, writes=[*writes, _TOKEN])
+        return graphs.Executable(program, slots=self._slots, warm_up=0)
 
     # --- The recording ---
 
-    def _replays_of(self, context: Any) -> _Replay:
-        token = context.address(_TOKEN)
+    def _replay(self, call: graphs.Call) -> None:
+        token = call.addresses[self._token]
         if token not in self._replays:
-            self._record(context)
-        return self._replays[token]
+            self._record(call)
+        self._replays[token].graph.replay()
 
-    def _record(self, context: Any) -> int:
+    def _record(self, call: graphs.Call) -> int:
         torch = self._torch
-        inputs = [
-            self._at(context.address(f"argument {i}"), *like) for i, like in enumerate(self._like)
-        ]
+        # The arguments, in their order, and the token.
+        addresses = call.addresses
+        inputs = [self._at(addresses[i], *like) for i, like in enumerate(self._like)]
         captured = torch.cuda.CUDAGraph(keep_graph=not self._random)
         stream = torch.cuda.Stream(self._device)
         stream.wait_stream(torch.cuda.current_stream(self._device))
@@ -335,7 +331,7 @@ class _Recording:
                     captured.capture_end()
                 raise
             captured.capture_end()
-        self._replays[context.address(_TOKEN)] = _Replay(captured, inputs, outputs, spec)
+        self._replays[addresses[self._token]] = _Replay(captured, inputs, outputs, spec)
         return 0 if self._random else int(captured.raw_cuda_graph())
 
     def _at(self, address: int, shape: Any, stride: Any, dtype: Any, nbytes: int) -> Any:
@@ -348,7 +344,7 @@ class _Recording:
 
     def stats(self) -> dict[str, int] | None:
         executable = self._executable
-        return None if executable is None else executable.stats
+        return None if executable is None else executable.stats()
 
     def close(self) -> None:
         executable, self._executable = self._executable, None
@@ -361,19 +357,25 @@ class _Recording:
 
 
 class _Hold:
-    """What a call returned is held until the last of its tensors goes."""
+    """What a call returned: held until the last of its tensors goes."""
 
-    def __init__(self, recording: _Recording, replay: _Replay, held: Any) -> None:
+    def __init__(self, recording: _Recording, replay: _Replay, held: graphs.Held) -> None:
+        self._recording = recording
         self._replay = replay
         self._held = held
-        self._recording = recording
-        recording.count(+1)
 
-    def capsule(self, output: Any, index: int) -> Any:
-        return keel.graph.capsule(
-            output.data_ptr(), tuple(output.shape), dtype_of(output.dtype), index, self
+    def tensor(self, output: Any) -> Any:
+        """The same memory as a tensor that keeps this."""
+        recording = self._recording
+        storage = self._held._raw.view_beside(output.data_ptr(), output.nbytes, self)
+        dtype = dtype_of(str(output.dtype).removeprefix("torch."))
+        bits = 8 * dtype.itemsize
+        shape = list(output.shape)
+        capsule = _keel.dlpack_capsule(
+            storage, shape, dtype.code, bits, _CUDA, recording._index, False, False
         )
+        return recording._torch.from_dlpack(capsule)
 
     def __del__(self) -> None:
         self._held.close()
-        self._recording.count(-1)
+        self._recording.let_go()
