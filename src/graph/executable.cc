@@ -191,8 +191,10 @@ HeldOutput& HeldOutput::operator=(HeldOutput&& other) noexcept {
 }
 
 HeldOutput::~HeldOutput() {
+  const std::shared_ptr<ExecutableState> state = state_;
   const Status status = Close();
-  if (!status.ok() && status.code() != StatusCode::kDeviceLost) {
+  // On a lost device, and in a forked child, nobody reads any more.
+  if (!status.ok() && state->memory->device()->Health().ok()) {
     Log(LogLevel::kWarn, "an output was let go while it may be read: " + status.ToString());
   }
 }

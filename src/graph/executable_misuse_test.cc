@@ -1,7 +1,9 @@
 // What is not allowed, and what is said about it.
 #include <gmock/gmock.h>
 
+#include "base/forked_child_test.h"
 #include "graph/graph_test.h"
+#include "keel/graph/scratch_arena.h"
 
 namespace keel::graph {
 namespace {
@@ -210,6 +212,36 @@ TEST_F(MisuseTest, ACommandThatLaunchesItsOwnExecutable) {
   EXPECT_TRUE(IsOk(RunStep(*executable, bench_.stream(), {})));
   Expect(inner, StatusCode::kFailedPrecondition, "a command of 'nested' launches a step of");
   EXPECT_TRUE(IsOk(RunStep(*executable, bench_.stream(), {}))) << "and it works on";
+}
+
+TEST_F(MisuseTest, AForkedChildIsNoReasonToComplain) {
+  ProgramBuilder builder("forked");
+  const BindingId y = builder.Bind(
+      {.name = "y", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kInPlace});
+  const BindingId s = builder.Bind({.name = "s", .size = kSize, .access = BindingAccess::kScratch});
+  builder.Fill({s}, 0, 1);
+  builder.Copy({y}, {s});
+  auto arena = Need(ScratchArena::Create(bench_.memory(), kSize));
+  auto executable = Need(
+      Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.scratch = arena}));
+  HeldOutput output;
+  {
+    Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+    ASSERT_TRUE(IsOk(lease.Launch()));
+    output = Need(lease.Hold(y));
+  }
+  SetLogLevel(LogLevel::kWarn);
+  const int status = InForkedChild([&] {
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(RunStep(*executable, bench_.stream(), {}).code(), StatusCode::kFailedPrecondition);
+    executable.reset();
+    arena.reset();
+    {
+      const HeldOutput gone = std::move(output);
+    }
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ Rerecorder::~Rerecorder() {
   // Kept from others until the streams that use it are past this point.
   Status status = memory_->allocator().Free(scratch_);
   if (status.ok()) status = memory_->allocator().ForgetStream(capture_stream_.get());
-  if (!status.ok() && status.code() != StatusCode::kDeviceLost) {
+  if (!status.ok() && memory_->device()->Health().ok()) {
     Log(LogLevel::kWarn, fmt::format("scratch memory of '{}' could not be freed: {}",
                                      program_->name(), status.ToString()));
   }

@@ -44,8 +44,9 @@ Slot::Slot(const SlotContext& context, std::uint32_t index) : context_(context),
 }
 
 Slot::~Slot() {
-  const auto check = [](const Status& status) {
-    if (status.ok() || status.code() == StatusCode::kDeviceLost) return;
+  const auto check = [this](const Status& status) {
+    // On a lost device, and in a forked child, there is nothing to free.
+    if (status.ok() || !context_.device().Health().ok()) return;
     Log(LogLevel::kWarn, "a slot's memory could not be freed: " + status.ToString());
   };
   memory::DeviceAllocator& allocator = context_.memory.allocator();

@@ -40,7 +40,7 @@ SlotSet::~SlotSet() {
   slots_.clear();
   if (context_.pieces) {
     const Status status = memory_->allocator().Free(context_.pieces);
-    if (!status.ok() && status.code() != StatusCode::kDeviceLost) {
+    if (!status.ok() && device().Health().ok()) {
       Log(LogLevel::kWarn, "a graph's table could not be freed: " + status.ToString());
     }
   }

@@ -747,6 +747,36 @@ held = executable.step(hold="y")["y"]
     assert (result.returncode, result.stderr) == (0, "")
 
 
+def test_a_forked_child_is_refused_and_ends(run: Run) -> None:
+    result = run(
+        """
+import os
+import keel
+from keel import graph
+program = graph.Program("forked")
+program.binding("y", 64, access="out", policy="in-place")
+program.traced(lambda call: None, writes=["y"])
+program.fill("y", 5)
+executable = graph.Executable(program)
+held = [executable.step(hold="y")["y"]]
+child = os.fork()
+if child == 0:
+    for use in (executable.step, executable.acquire, held[0].tobytes):
+        try:
+            use()
+        except keel.ForkedProcessError:
+            continue
+        os._exit(1)
+    held.clear()
+    del executable, program
+else:
+    assert os.waitpid(child, 0)[1] == 0
+    assert held[0].tobytes() == executable.step(hold="y")["y"].tobytes() == bytes([5]) * 64
+"""
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_a_lost_device() -> None:
     program = graph.Program("lost", device=1)
     program.binding("y", 16, access="out", policy="in-place")
