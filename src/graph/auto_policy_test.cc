@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace keel::graph {
 namespace {
 
@@ -13,6 +15,7 @@ class AutoPolicyTest : public ::testing::Test {
     Layout layout;
     layout.bindings.resize(2);
     layout.bindings[0].policy = Policy::kPatch;
+    layout.bindings[0].direct = Policy::kPatch;
     layout.bindings[0].dynamic = true;
     layout.bindings[0].in = true;
     layout.bindings[0].size = Bytes(1000);
@@ -24,10 +27,13 @@ class AutoPolicyTest : public ::testing::Test {
   static AutoPolicy Make(double copied_us) {
     return {MakeLayout(), {.patch_us = 1, .copy_bytes_per_us = 1000 / copied_us}};
   }
+  static bool Patched(AutoPolicy& policy, std::uint64_t step) {
+    return !policy.Patched(std::array<std::uint32_t, 1>{0}, step).empty();
+  }
   // Steps from..to, the binding patched in every one; the step that changed it, or 0.
   static std::uint64_t Churn(AutoPolicy& policy, std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t step = from; step <= to; ++step) {
-      if (policy.Patched(0, step)) return step;
+      if (Patched(policy, step)) return step;
     }
     return 0;
   }
@@ -65,7 +71,7 @@ TEST_F(AutoPolicyTest, PatchesOnIfCopyingIsDearer) {
 TEST_F(AutoPolicyTest, PatchesOnIfItMovesSeldom) {
   AutoPolicy policy = Make(0.5);
   // Every eighth step: 0.25 us a step, and the copies would be 0.5.
-  for (std::uint64_t step = 8; step < 10'000; step += 8) EXPECT_FALSE(policy.Patched(0, step));
+  for (std::uint64_t step = 8; step < 10'000; step += 8) EXPECT_FALSE(Patched(policy, step));
 }
 
 TEST_F(AutoPolicyTest, PatchesAgainWhatHasSettled) {
@@ -81,7 +87,7 @@ TEST_F(AutoPolicyTest, DoesNotSettleWhatStillMoves) {
   AutoPolicy policy = Make(0.5);
   const std::uint64_t copied = Churn(policy, 1, 100);
   for (std::uint64_t step = copied + 1; step < 10'000; ++step) {
-    policy.Rebound(0);
+    policy.Rebound(std::array<std::uint32_t, 1>{0});
     if (policy.ShouldSettle(step)) {
       EXPECT_TRUE(policy.Settle(step).empty());
     }
@@ -114,7 +120,7 @@ TEST_F(AutoPolicyTest, EachChangeTakesLongerThanTheOneBeforeAndThereIsALast) {
 // Steps of several threads are judged in any order.
 TEST_F(AutoPolicyTest, ALateStepDoesNotUndoWhatALaterOneChose) {
   AutoPolicy policy = Make(0.5);
-  for (std::uint64_t step = 505; step <= 512; ++step) (void)policy.Patched(0, step);
+  for (std::uint64_t step = 505; step <= 512; ++step) (void)Patched(policy, step);
   ASSERT_EQ(policy.at(0), Policy::kPatch) << "eight moves in 512 steps";
   const std::uint64_t copied = Churn(policy, 513, 600);
   ASSERT_NE(copied, 0u);

@@ -46,7 +46,9 @@ class ExecutableState : public MemoryBudget::User,
   bool TryGiveUp() override KEEL_EXCLUDES(mutex_);
   std::uint64_t LastUse() const override { return last_use_.load(std::memory_order_relaxed); }
 
-  // OK, or what is wrong with a buffer for this binding.
+  // Whether nothing is wrong with a buffer for this binding; false says nothing.
+  bool Fits(std::uint32_t binding, const Buffer& buffer) const;
+  // OK, or what is wrong with it.
   Status Check(std::uint32_t binding, const Buffer& buffer) const;
   Status CheckId(std::uint32_t binding) const;
 
@@ -63,6 +65,9 @@ class ExecutableState : public MemoryBudget::User,
   Result<std::unique_ptr<SlotSet>> CreateSlots() KEEL_REQUIRES(creation_mutex_)
       KEEL_EXCLUDES(mutex_);
   Slot* PickLocked(hal::StreamHandle stream) KEEL_REQUIRES(mutex_);
+  std::size_t After(std::size_t slot) const KEEL_REQUIRES(mutex_) {
+    return slot + 1 < set_->slots().size() ? slot + 1 : 0;
+  }
   void CatchUpLocked(Slot& slot) KEEL_REQUIRES(mutex_);
   void ChangedLocked(std::uint32_t binding) KEEL_REQUIRES(mutex_);
   std::string DescribeLocked() const KEEL_REQUIRES(mutex_);

@@ -30,7 +30,9 @@ SlotSet::SlotSet(std::shared_ptr<const Program> program, std::shared_ptr<const L
                .layout = *layout_,
                .choices = *choices_,
                .memory = *memory_,
-               .copy_kernel = {},
+               .fetch_kernel = {},
+               .copy_in_kernel = {},
+               .copy_out_kernel = {},
                .mark_kernel = {},
                .capture_stream = {},
                .pieces = {},
@@ -66,7 +68,9 @@ Result<std::unique_ptr<SlotSet>> SlotSet::Create(std::shared_ptr<const Program> 
   SlotContext& context = set->context_;
   const std::shared_ptr<hal::Device>& device = set->memory_->device();
   KEEL_ASSIGN(set->module_, hal::Module::LoadStandard(device));
-  KEEL_ASSIGN(context.copy_kernel, set->module_.Find(hal::kernels::kCopyTable));
+  KEEL_ASSIGN(context.fetch_kernel, set->module_.Find(hal::kernels::kCopyTable));
+  KEEL_ASSIGN(context.copy_in_kernel, set->module_.Find(hal::kernels::kCopyIn));
+  KEEL_ASSIGN(context.copy_out_kernel, set->module_.Find(hal::kernels::kCopyOut));
   KEEL_ASSIGN(context.mark_kernel, set->module_.Find(hal::kernels::kMark));
   KEEL_ASSIGN(set->capture_stream_, hal::Stream::Create(device));
   context.capture_stream = set->capture_stream_.get();
