@@ -113,25 +113,11 @@ Status ExecutableState::Check(std::uint32_t binding, const Buffer& buffer) const
   return OkStatus();
 }
 
-bool ExecutableState::Fits(std::uint32_t binding, const Buffer& buffer) const {
-  if (binding >= layout->bindings.size()) return false;
-  const BindingLayout& its = layout->bindings[binding];
-  const std::uint64_t address = buffer.address.value();
-  return its.plain && address != 0 && (address & (its.alignment - 1)) == 0 &&
-         buffer.size >= its.size;
-}
-
 Status ExecutableState::Bind(std::uint32_t binding, Buffer buffer) {
   if (!Fits(binding, buffer)) KEEL_TRY(Check(binding, buffer));
   const MutexLock lock(mutex_);
   defaults_[binding] = std::move(buffer);
   ChangedLocked(binding);
-  return OkStatus();
-}
-
-Status ExecutableState::BindStep(Slot& slot, std::uint32_t binding, const Buffer& buffer) {
-  if (!Fits(binding, buffer)) KEEL_TRY(Check(binding, buffer));
-  slot.BindStep(binding, buffer);
   return OkStatus();
 }
 
@@ -278,7 +264,7 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
   slot->use.leased = true;
   slot->use.stream = stream;
   slot->use.mark = 0;
-  slot->use.report = {};
+  slot->use.report.Clear();
   slot->use.report.slot = slot->index();
   next_ = After(slot->index());
   CatchUpLocked(*slot);

@@ -32,8 +32,6 @@ Slot::Slot(const SlotContext& context, std::uint32_t index) : context_(context),
   generations_.resize(bindings);
   bound_.resize(bindings);
   defaults_.resize(bindings);
-  origins_.resize(bindings);
-  binding_marked_.resize(bindings);
   takes_.resize(context.layout.may_rest ? 2 : 1);
   for (Take& take : takes_) take.command_marked.resize(commands);
   trace_reasons_.resize(commands);
@@ -94,9 +92,10 @@ Status Slot::Allocate() {
 }
 
 void Slot::BeginLease() {
+  idle_ = false;
   EndBinding();  // of a lease that launched nothing
   stale_.swap(strays_);
-  for (const std::uint32_t binding : stale_) origins_[binding] = Origin::kStale;
+  for (const std::uint32_t binding : stale_) bound_[binding].origin = Origin::kStale;
 }
 
 void Slot::SetDefault(std::uint32_t binding, const Buffer* buffer) {
@@ -106,39 +105,59 @@ void Slot::SetDefault(std::uint32_t binding, const Buffer* buffer) {
   } else {
     its.reset();
   }
-  if (origins_[binding] == Origin::kDefault) Rebind(binding, buffer);
+  if (bound_[binding].origin == Origin::kDefault) Rebind(binding, buffer);
 }
 
 void Slot::RestoreDefaults() {
   for (const std::uint32_t binding : stale_) {
-    if (origins_[binding] != Origin::kStale) continue;
-    origins_[binding] = Origin::kDefault;
+    if (bound_[binding].origin != Origin::kStale) continue;
+    bound_[binding].origin = Origin::kDefault;
     Rebind(binding, defaults_[binding] ? &*defaults_[binding] : nullptr);
   }
   stale_.clear();
 }
 
-void Slot::Rebind(std::uint32_t binding, const Buffer* buffer) {
-  std::optional<Buffer>& bound = bound_[binding];
-  const bool had = bound.has_value();
-  const bool has = buffer != nullptr;
-  if (had && has) {
-    if (bound->address == buffer->address && bound->generation == buffer->generation &&
-        bound->memory == buffer->memory) {
-      return;
-    }
-    bound->address = buffer->address;
-    bound->size = buffer->size;
-    bound->generation = buffer->generation;
-    if (bound->memory != buffer->memory) bound->memory = buffer->memory;
-  } else {
-    if (context_.layout.bindings[binding].needs_buffer) missing_ += (has ? 0 : 1) - (had ? 0 : 1);
-    if (has) {
-      bound = *buffer;
-    } else {
-      bound.reset();
-    }
+bool Slot::Moves(std::uint32_t binding, const Buffer& buffer) {
+  Bound& bound = bound_[binding];
+  if (!bound.copied || bound.marked) return false;
+  if (bound.buffer.address != buffer.address) {
+    if (!idle_ && !(idle_ = timeline_.Idle())) return false;
+    const BindingLayout& layout = context_.layout.bindings[binding];
+    const std::uint64_t address = buffer.address.value();
+    if (layout.in_row != kNoRow) rows_[layout.in_row].source = address;
+    if (layout.out_row != kNoRow) rows_[layout.out_row].destination = address;
+    bound.buffer.address = buffer.address;
+    if (layout.dynamic) rebound_bindings_.push_back(binding);
+    ++use.report.rebound;
+    use.report.Add({.kind = ActionKind::kRebound, .reason = Reason::kMoved, .binding = binding});
   }
+  bound.buffer.size = buffer.size;
+  bound.buffer.generation = buffer.generation;
+  if (buffer.generation != 0) generations_[binding] = buffer.generation;
+  return true;
+}
+
+void Slot::Rebind(std::uint32_t binding, const Buffer* buffer) {
+  Bound& bound = bound_[binding];
+  if (buffer == nullptr) {
+    if (!bound.has) return MarkBinding(binding);
+    bound.has = false;
+    bound.buffer = {};
+    if (context_.layout.bindings[binding].needs_buffer) ++missing_;
+    return MarkBinding(binding);
+  }
+  if (!bound.has) {
+    bound.has = true;
+    if (context_.layout.bindings[binding].needs_buffer) --missing_;
+  } else if (bound.buffer.address == buffer->address &&
+             bound.buffer.generation == buffer->generation &&
+             bound.buffer.memory == buffer->memory) {
+    return;
+  }
+  bound.buffer.address = buffer->address;
+  bound.buffer.size = buffer->size;
+  bound.buffer.generation = buffer->generation;
+  if (bound.buffer.memory != buffer->memory) bound.buffer.memory = buffer->memory;
   MarkBinding(binding);
 }
 
@@ -147,7 +166,7 @@ void Slot::Rebind(std::uint32_t binding, const Buffer* buffer) {
 Status Slot::NotBound() const {
   const std::vector<BindingLayout>& bindings = context_.layout.bindings;
   std::uint32_t missing = 0;
-  while (bound_[missing] || !bindings[missing].needs_buffer) ++missing;
+  while (bound_[missing].has || !bindings[missing].needs_buffer) ++missing;
   return FailedPrecondition(
       fmt::format("binding '{}' of program '{}' is not bound: call Bind before Launch",
                   context_.program.bindings()[missing].name, context_.program.name()));
@@ -162,7 +181,7 @@ Status Slot::Apply(Deadline deadline, ReplayReport& report) {
     const std::uint32_t binding = marked_bindings_.back();
     KEEL_TRY(ApplyOne(binding, applying));
     marked_bindings_.pop_back();
-    binding_marked_[binding] = 0;
+    bound_[binding].marked = false;
   }
   report.copied_in = copied_in_;
   report.copied_out = copied_out_;
@@ -179,6 +198,7 @@ Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
   if (policy == Policy::kRemap) return Remap(binding, *buffer, applying);
 
   const bool copied = policy == Policy::kCopy;
+  bound_[binding].copied = false;  // until all of it is done
   const bool at_caller = policy == Policy::kPatch || policy == Policy::kRetrace;
   if (!at_caller && !homes_[binding]) KEEL_TRY(NeedHome(binding));
   const std::uint64_t home = homes_[binding].value();
@@ -191,7 +211,7 @@ Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
   const bool in_changes = layout.in_row != kNoRow && rows_[layout.in_row] != in;
   const bool out_changes = layout.out_row != kNoRow && rows_[layout.out_row] != out;
   if (in_changes || out_changes) {
-    if (!applying.idle) KEEL_TRY(NeedIdle(applying));
+    if (!idle_) KEEL_TRY(NeedIdle(applying));
     if (in_changes && SetRow(layout.in_row, in)) {
       copied_in_ = copied ? copied_in_ + layout.size : copied_in_ - layout.size;
     }
@@ -212,6 +232,7 @@ Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
     Aim(binding, aim, again);
   }
   if (buffer != nullptr && buffer->generation != 0) generations_[binding] = buffer->generation;
+  bound_[binding].copied = copied;
   return OkStatus();
 }
 
@@ -304,14 +325,14 @@ Status Slot::NeedIdle(Applying& applying) {
     applying.report.Add({.kind = ActionKind::kWaited, .reason = reason, .host_ns = ns});
     KEEL_TRY(status);
   }
-  applying.idle = true;
+  idle_ = true;
   return OkStatus();
 }
 
 Status Slot::Remap(std::uint32_t binding, const Buffer& buffer, Applying& applying) {
   Window& window = *windows_[binding];
   if (window.memory == buffer.memory && window.generation == buffer.generation) return OkStatus();
-  KEEL_TRY(NeedIdle(applying));
+  if (!idle_) KEEL_TRY(NeedIdle(applying));
   const std::int64_t begin = NowNs();
   const bool same = window.memory == buffer.memory;
   const Reason reason = window.memory == nullptr ? Reason::kFirstStep

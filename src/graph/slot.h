@@ -85,11 +85,11 @@ class Slot {
   void SetDefault(std::uint32_t binding, const Buffer* buffer);
   // For the lease's own step.
   void BindStep(std::uint32_t binding, const Buffer& buffer) {
-    if (origins_[binding] != Origin::kStep) {
-      origins_[binding] = Origin::kStep;
+    if (bound_[binding].origin != Origin::kStep) {
+      bound_[binding].origin = Origin::kStep;
       strays_.push_back(binding);
     }
-    Rebind(binding, &buffer);
+    if (!Moves(binding, buffer)) Rebind(binding, &buffer);
   }
   // All is bound that will be.
   void EndBinding() {
@@ -98,14 +98,14 @@ class Slot {
   // `auto` reaches it otherwise now.
   void Reconsider(std::uint32_t binding) { MarkBinding(binding); }
   const Buffer* bound(std::uint32_t binding) const {
-    return bound_[binding] ? &*bound_[binding] : nullptr;
+    return bound_[binding].has ? &bound_[binding].buffer : nullptr;
   }
   // Of the slot's own memory; zero if it has none.
   DeviceAddress home(std::uint32_t binding) const { return homes_[binding]; }
   // Whether the step leaves the binding's bytes in the slot, and nowhere else.
   bool in_slot(std::uint32_t binding) const {
     const BindingLayout& layout = context_.layout.bindings[binding];
-    return layout.policy == Policy::kInPlace || (layout.optional && !bound_[binding]);
+    return layout.policy == Policy::kInPlace || (layout.optional && !bound_[binding].has);
   }
 
   // --- A step, in this order ---------------------------------------------------------------
@@ -168,22 +168,29 @@ class Slot {
     std::vector<std::uint32_t> marked_traces;
     std::vector<std::uint8_t> command_marked;
   };
+  // What working off the bindings of a step shares.
+  struct Applying {
+    Deadline deadline;
+    ReplayReport& report;
+  };
+  // Somebody who read what the slot held.
+  struct Reader {
+    memory::PooledEvent event;
+    hal::StreamHandle stream;
+  };
   // Who said where a binding's bytes are.
   enum class Origin : std::uint8_t {
     kDefault,
     kStep,   // the lease, for its own step
     kStale,  // a lease before it
   };
-  // What working off the bindings of a step shares.
-  struct Applying {
-    Deadline deadline;
-    ReplayReport& report;
-    bool idle = false;  // the slot's last step is known to have ended
-  };
-  // Somebody who read what the slot held.
-  struct Reader {
-    memory::PooledEvent event;
-    hal::StreamHandle stream;
+  // What was bound, and by whom.
+  struct Bound {
+    Buffer buffer;
+    bool has = false;
+    bool marked = false;  // to be worked off
+    bool copied = false;  // its rows are what `buffer` says, unless it is marked
+    Origin origin = Origin::kDefault;
   };
   // Where a command was recorded.
   struct Recorded {
@@ -193,10 +200,13 @@ class Slot {
 
   // Null: not bound.
   void Rebind(std::uint32_t binding, const Buffer* buffer);
+  // What most steps do: true if a binding that is copied is elsewhere now, and its rows could be
+  // rewritten at once.
+  bool Moves(std::uint32_t binding, const Buffer& buffer);
   void RestoreDefaults();
   void MarkBinding(std::uint32_t binding) {
-    if (binding_marked_[binding] != 0) return;
-    binding_marked_[binding] = 1;
+    if (bound_[binding].marked) return;
+    bound_[binding].marked = true;
     marked_bindings_.push_back(binding);
   }
   Status NotBound() const;
@@ -256,18 +266,17 @@ class Slot {
   // What the commands work with, and what the caller has bound.
   std::vector<DeviceAddress> addresses_;
   std::vector<std::uint64_t> generations_;
-  std::vector<std::optional<Buffer>> bound_;
+  std::vector<Bound> bound_;
   std::vector<std::optional<Buffer>> defaults_;
-  std::vector<Origin> origins_;        // of what is bound
   std::vector<std::uint32_t> strays_;  // those of the lease's own
   std::vector<std::uint32_t> stale_;   // those of the lease before it, and perhaps its own too
+  bool idle_ = false;  // the slot's last step is known to have ended
   std::uint32_t missing_ = 0;
   Bytes copied_in_;
   Bytes copied_out_;
 
   // Work to do.
   std::vector<std::uint32_t> marked_bindings_;
-  std::vector<std::uint8_t> binding_marked_;
   std::vector<Reason> trace_reasons_;  // by command, of those that are marked
   std::vector<Reader> before_next_;
   std::vector<std::uint32_t> patched_bindings_;
