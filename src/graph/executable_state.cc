@@ -488,6 +488,12 @@ Status ExecutableState::LetGo(Slot& slot, std::span<const hal::StreamHandle> rea
   Status first;
   std::vector<std::pair<memory::PooledEvent, hal::StreamHandle>> events;
   const auto record = [&](hal::StreamHandle reader) {
+    const Result<hal::CaptureState> capture = device().GetCaptureState(reader);
+    // An event would become part of the capture, and its wait drag the next step into it.
+    if (capture.ok() && *capture != hal::CaptureState::kNone) {
+      events.emplace_back(memory::PooledEvent(), reader);
+      return;
+    }
     Result<memory::PooledEvent> event = memory->events().Acquire();
     Status status = event.ok() ? event->Record(reader) : event.status();
     if (status.ok()) {

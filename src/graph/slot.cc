@@ -286,6 +286,7 @@ bool Slot::Idle() {
   (void)timeline_.Look(context_.device());  // if it cannot be asked it is not idle
   if (!timeline_.Idle()) return false;
   while (!before_next_.empty()) {
+    if (!NeedEvent(before_next_.back()).ok()) return false;
     const Result<hal::Completion> completion = before_next_.back().event.Query();
     if (!completion.ok() || *completion != hal::Completion::kDone) return false;
     before_next_.pop_back();
@@ -296,9 +297,25 @@ bool Slot::Idle() {
 Status Slot::WaitIdle(Deadline deadline) {
   KEEL_TRY(timeline_.Wait(context_.device(), timeline_.launched(), deadline));
   while (!before_next_.empty()) {
+    KEEL_TRY(NeedEvent(before_next_.back()));
     KEEL_TRY(before_next_.back().event.Synchronize(deadline));
     before_next_.pop_back();
   }
+  return OkStatus();
+}
+
+Status Slot::NeedEvent(Reader& reader) {
+  if (reader.event) return OkStatus();
+  KEEL_ASSIGN(const hal::CaptureState capture, context_.device().GetCaptureState(reader.stream));
+  if (capture != hal::CaptureState::kNone) {
+    return FailedPrecondition(
+        fmt::format("an output of '{}' was let go while a stream that reads it was being captured: "
+                    "end the capture first",
+                    context_.program.name()));
+  }
+  KEEL_ASSIGN(memory::PooledEvent event, context_.memory.events().Acquire());
+  KEEL_TRY(event.Record(reader.stream));
+  reader.event = std::move(event);
   return OkStatus();
 }
 

@@ -127,7 +127,7 @@ class Slot {
   std::vector<std::uint32_t>& rebound_bindings() { return rebound_bindings_; }
 
   // The next step comes after this, which was recorded on `stream`; and so does the end of the
-  // slot.
+  // slot. No event: the stream was being captured, and is asked itself when that has ended.
   void WaitBeforeNext(memory::PooledEvent event, hal::StreamHandle stream) {
     before_next_.push_back({std::move(event), stream});
   }
@@ -175,7 +175,7 @@ class Slot {
   };
   // Somebody who read what the slot held.
   struct Reader {
-    memory::PooledEvent event;
+    memory::PooledEvent event;  // none: see WaitBeforeNext
     hal::StreamHandle stream;
   };
   // Who said where a binding's bytes are.
@@ -245,6 +245,8 @@ class Slot {
   hal::KernelLaunch MarkLaunch(Arguments& arguments) const;
   DeviceAddress rows_address() const;  // in the host's memory
   Status QueueWaits(hal::StreamHandle stream);
+  // Gives a reader without an event one, if its stream is not being captured any more.
+  Status NeedEvent(Reader& reader);
 
   const SlotContext& context_;
   const std::uint32_t index_;

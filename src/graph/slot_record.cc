@@ -268,8 +268,9 @@ Status Slot::PatchTraces(Take& take, ReplayReport& report) {
 
 Status Slot::QueueWaits(hal::StreamHandle stream) {
   // They are kept until a step is queued behind them: if this one fails, the next waits as well.
-  for (const Reader& reader : before_next_) {
+  for (Reader& reader : before_next_) {
     if (reader.stream == stream) continue;
+    KEEL_TRY(NeedEvent(reader));
     KEEL_TRY(context_.device().WaitEvent(stream, reader.event.get()));
   }
   return OkStatus();

@@ -19,7 +19,8 @@
 //
 // Completion is a count that the graph itself writes into pinned memory when it ends; reading it is
 // no call of the driver. In the steady state a step makes one driver call: the launch. Each output
-// that is held adds one when it is let go, and one to a next step on another stream.
+// that is held adds two when it is let go (whether its stream is being captured, and an event), and
+// one to a next step on another stream.
 //
 // Steps. Where the program has traced commands, the first step runs eagerly, because libraries want
 // to have run before they are captured; the next one records, for all slots that are free then.
@@ -97,7 +98,9 @@ class KEEL_EXPORT HeldOutput {
   // Another stream than the step's reads it: the slot's next step comes after what that stream, and
   // the step's own, have queued when this output is let go. Neither has to live longer than that.
   Status RecordUse(hal::StreamHandle stream);
-  // Lets go. OK for one that holds nothing.
+  // Lets go. OK for one that holds nothing. Also while one of those streams is being captured, and
+  // without becoming a part of that; a step on another stream then fails with kFailedPrecondition
+  // until the capture has ended.
   Status Close();
 
  private:
