@@ -67,8 +67,8 @@ class AutoPolicy {
     return costs_.CopiedStep(watch.copied_bytes);
   }
   bool Enough(const Watch& watch) const {
-    return watch.moves >= kMovesToJudge << (watch.changes < kMostChanges ? watch.changes
-                                                                         : kMostChanges);
+    return watch.moves >= kMovesToJudge
+                              << (watch.changes < kMostChanges ? watch.changes : kMostChanges);
   }
   void Change(std::uint32_t binding, Policy to, std::uint64_t step) KEEL_REQUIRES(mutex_);
 

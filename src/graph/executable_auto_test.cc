@@ -212,9 +212,8 @@ class TracedAutoTest : public AutoTest {
     made.b = builder.Bind({.name = "b", .size = kSize});
     made.sum = builder.Bind({.name = "sum", .size = kSize, .access = BindingAccess::kOut});
     made.total = builder.Bind({.name = "total", .size = kSize, .access = BindingAccess::kInOut});
-    builder.Traced(
-        "library", ReadsAndWrites(made.a, made.b, made.sum),
-        Adds(bench_.Kernel(hal::kernels::kAdd), made.a, made.b, made.sum, &calls_));
+    builder.Traced("library", ReadsAndWrites(made.a, made.b, made.sum),
+                   Adds(bench_.Kernel(hal::kernels::kAdd), made.a, made.b, made.sum, &calls_));
     builder.Kernel(bench_.Kernel(hal::kernels::kAxpy), kDims,
                    {Argument::In(made.sum), Argument::InOut(made.total), Argument::Value(2.0F),
                     Argument::Value(std::uint64_t{kFloats})});

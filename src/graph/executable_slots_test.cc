@@ -489,13 +489,12 @@ TEST_F(SlotsTest, AStepHasFewNodesOfItsOwn) {
     Policy in, out;
     std::uint64_t nodes;
   };
-  for (const Case& each : {Case{Policy::kInPlace, Policy::kInPlace, 1},
-                           Case{Policy::kPatch, Policy::kPatch, 1},
-                           Case{Policy::kCopy, Policy::kCopy, 2},
-                           Case{Policy::kCopy, Policy::kPatch, 2},
-                           Case{Policy::kPatch, Policy::kCopy, 1},
-                           // With the copies, and without.
-                           Case{Policy::kAuto, Policy::kAuto, 2 + 1}}) {
+  for (const Case& each :
+       {Case{Policy::kInPlace, Policy::kInPlace, 1}, Case{Policy::kPatch, Policy::kPatch, 1},
+        Case{Policy::kCopy, Policy::kCopy, 2}, Case{Policy::kCopy, Policy::kPatch, 2},
+        Case{Policy::kPatch, Policy::kCopy, 1},
+        // With the copies, and without.
+        Case{Policy::kAuto, Policy::kAuto, 2 + 1}}) {
     const Adding adding = MakeAdding(each.in, each.out, BindingAccess::kResident);
     const auto executable =
         Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1, .costs = {{}}}));
@@ -519,15 +518,15 @@ TEST_F(SlotsTest, ManyPiecesAreCopiedAsFewAre) {
   const Bytes size(kMany * sizeof(float));
   for (const bool in : {true, false}) {
     ProgramBuilder builder("large");
-    const BindingId x = builder.Bind(
-        {.name = "x", .size = size, .policy = in ? Policy::kCopy : Policy::kPatch});
+    const BindingId x =
+        builder.Bind({.name = "x", .size = size, .policy = in ? Policy::kCopy : Policy::kPatch});
     const BindingId y = builder.Bind({.name = "y",
                                       .size = size,
                                       .access = BindingAccess::kOut,
                                       .policy = in ? Policy::kPatch : Policy::kCopy});
     builder.Copy({y}, {x});
-    const auto executable = Need(
-        Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.slots = 1}));
+    const auto executable =
+        Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.slots = 1}));
     for (int step = 0; step < 3; ++step) {
       std::vector<float> values(kMany);
       for (std::size_t i = 0; i < kMany; ++i) values[i] = static_cast<float>(i % 1000 + step);

@@ -175,7 +175,8 @@ Status ExecutableState::NeedSlots() {
 
 Result<std::unique_ptr<SlotSet>> ExecutableState::CreateSlots() {
   if (options.budget != nullptr) {
-    KEEL_TRY(options.budget->Take(shared_from_this(), SlotSet::BytesFor(*layout, options.slots)));
+    KEEL_TRY(options.budget->Take(
+        shared_from_this(), SlotSet::BytesFor(*layout, device().capabilities(), options.slots)));
   }
   Result<std::unique_ptr<SlotSet>> set =
       SlotSet::Create(program, layout, choices, memory, options.slots, options.kept_traces,

@@ -72,12 +72,13 @@ std::vector<Stretch> Split(std::span<const ProgramCommand> commands, bool copies
 
 }  // namespace
 
-Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capabilities,
-                          bool arena) {
+Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capabilities, bool arena,
+                          bool alias) {
   Layout layout;
   layout.bindings.resize(program.bindings().size());
   Bytes slot_end;
   Bytes arena_end;
+  Bytes aliased_end;
   for (std::uint32_t i = 0; i < layout.bindings.size(); ++i) {
     const BindingSpec& spec = program.bindings()[i];
     BindingLayout& binding = layout.bindings[i];
@@ -95,10 +96,11 @@ Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capab
     binding.plain = binding.policy != Policy::kInPlace && binding.policy != Policy::kRemap;
     binding.needs_buffer = binding.policy != Policy::kInPlace && !binding.optional;
     binding.arena = arena && spec.access == BindingAccess::kScratch;
-    binding.home =
-        binding.policy == Policy::kCopy || (binding.policy == Policy::kInPlace && !binding.arena);
-    if (binding.home || binding.arena) {
-      Bytes& end = binding.arena ? arena_end : slot_end;
+    binding.aliased = alias && binding.policy == Policy::kInPlace && binding.out;
+    binding.home = binding.policy == Policy::kCopy ||
+                   (binding.policy == Policy::kInPlace && !binding.arena && !binding.aliased);
+    if (binding.home || binding.arena || binding.aliased) {
+      Bytes& end = binding.arena ? arena_end : binding.aliased ? aliased_end : slot_end;
       binding.offset = end;
       const auto aligned = AlignUp(spec.size, kAlignment);
       const auto next = aligned ? CheckedAdd(end, *aligned) : std::nullopt;
@@ -111,6 +113,7 @@ Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capab
   }
   layout.slot_bytes = slot_end;
   layout.arena_bytes = arena_end;
+  layout.aliased_bytes = aliased_end;
   layout.AddRows();
 
   for (std::uint32_t i = 0; i < program.commands().size(); ++i) {

@@ -25,9 +25,10 @@ struct BindingLayout {
   bool out = false;               // the caller reads what the program writes
   bool home = false;              // has memory in the slot from the start
   bool arena = false;             // scratch that is in the shared arena
+  bool aliased = false;           // an output that is read at another address than it is written
   std::uint32_t alignment = 1;    // that the caller's address must have
   Bytes size;
-  Bytes offset;                   // of the home in the slot's memory, or in the arena
+  Bytes offset;                   // of the home in the slot's memory, the aliased, or the arena
   std::uint32_t in_row = kNoRow;  // of the copies into the slot
   std::uint32_t out_row = kNoRow;
   std::vector<std::uint32_t> explicit_uses;  // commands
@@ -72,6 +73,7 @@ struct Layout {
   // Whether a slot's last step must have ended before something is rewritten.
   bool rewrites = false;
   Bytes slot_bytes;           // device memory of a slot
+  Bytes aliased_bytes;        // and of what is mapped twice, before it is rounded
   Bytes arena_bytes;          // of the shared arena that it needs
   std::uint32_t dynamic = 0;  // how many bindings are
 
@@ -85,9 +87,10 @@ struct Layout {
   // The pieces of all copies, in the order in which the device has them.
   std::vector<CopyPiece> AllPieces() const;
 
-  // `arena`: scratch is not in the slots.
+  // `arena`: scratch is not in the slots; `alias`: outputs that stay in the
+  // slots are mapped twice.
   static Result<Layout> Of(const Program& program, const hal::Capabilities& capabilities,
-                           bool arena);
+                           bool arena, bool alias = false);
 
  private:
   void AddRows();

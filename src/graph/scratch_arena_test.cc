@@ -22,8 +22,7 @@ class ScratchArenaTest : public GraphTest {
     BindingId x, y;
     std::unique_ptr<Executable> executable;
   };
-  Relay MakeRelay(const std::string& name, std::size_t floats,
-                  std::shared_ptr<ScratchArena> arena,
+  Relay MakeRelay(const std::string& name, std::size_t floats, std::shared_ptr<ScratchArena> arena,
                   std::chrono::milliseconds patience = std::chrono::seconds(10)) {
     Relay relay;
     ProgramBuilder builder(name);
@@ -142,8 +141,7 @@ TEST_F(ScratchArenaTest, UnderAStepThatHangsTheMemoryStaysUntilItIsDone) {
   const Buffer x = bench_.Filled(3);
   const Buffer y = bench_.Filled(0);
   {
-    auto arena =
-        Need(ScratchArena::Create(bench_.memory(), 8_KiB, std::chrono::milliseconds(20)));
+    auto arena = Need(ScratchArena::Create(bench_.memory(), 8_KiB, std::chrono::milliseconds(20)));
     Relay relay = MakeRelay("relay", kFloats, arena, std::chrono::milliseconds(20));
     ASSERT_TRUE(IsOk(RunStep(*relay.executable, bench_.stream(), {{relay.x, x}, {relay.y, y}})));
     bench_.Write(y, Same(0));

@@ -64,6 +64,10 @@ Status Slot::Allocate() {
   KEEL_ASSIGN(block_,
               memory.allocator().Allocate(*size, context_.capture_stream, {.tag = context_.tag}));
   held_.store(size->count(), std::memory_order_relaxed);
+  if (!layout.aliased_bytes.empty()) {
+    KEEL_ASSIGN(aliased_, AliasedBlock::Create(memory, layout.aliased_bytes, context_.tag));
+    held_.fetch_add(aliased_.size().count(), std::memory_order_relaxed);
+  }
   const Bytes pinned_size(kRowsAt + layout.rows * sizeof(CopyRow));
   KEEL_ASSIGN(pinned_, memory.host().Allocate(pinned_size));
   std::memset(pinned_, 0, pinned_size.count());
@@ -78,6 +82,7 @@ Status Slot::Allocate() {
   for (std::uint32_t i = 0; i < layout.bindings.size(); ++i) {
     const BindingLayout& binding = layout.bindings[i];
     if (binding.home) homes_[i] = block_ + binding.offset;
+    if (binding.aliased) homes_[i] = aliased_.address() + binding.offset;
     if (binding.arena) homes_[i] = context_.arena + binding.offset;
     addresses_[i] = homes_[i];
     if (binding.policy != Policy::kRemap) continue;
@@ -333,8 +338,7 @@ Status Slot::NeedHome(std::uint32_t binding) {
 
 Status Slot::NeedIdle(Applying& applying) {
   if (!timeline_.Idle()) {
-    const Reason reason =
-        timeline_.lost_track() ? Reason::kLastStepFailed : Reason::kTableInUse;
+    const Reason reason = timeline_.lost_track() ? Reason::kLastStepFailed : Reason::kTableInUse;
     const std::int64_t begin = NowNs();
     Status status = timeline_.Wait(context_.device(), timeline_.launched(), applying.deadline);
     const std::int64_t ns = NowNs() - begin;

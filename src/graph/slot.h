@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/aliased_block.h"
 #include "graph/auto_policy.h"
 #include "graph/layout.h"
 #include "graph/timeline.h"
@@ -102,6 +103,11 @@ class Slot {
   }
   // Of the slot's own memory; zero if it has none.
   DeviceAddress home(std::uint32_t binding) const { return homes_[binding]; }
+  // Where what the step left in the slot is read: there, or through the alias.
+  DeviceAddress read_at(std::uint32_t binding) const {
+    const BindingLayout& layout = context_.layout.bindings[binding];
+    return layout.aliased ? aliased_.alias() + layout.offset : homes_[binding];
+  }
   // Whether the step leaves the binding's bytes in the slot, and nowhere else.
   bool in_slot(std::uint32_t binding) const {
     const BindingLayout& layout = context_.layout.bindings[binding];
@@ -253,7 +259,8 @@ class Slot {
   Timeline timeline_;
 
   // Memory.
-  DeviceAddress block_;    // homes, then the control block
+  DeviceAddress block_;   // homes, then the control block
+  AliasedBlock aliased_;  // homes that are mapped twice
   // The count of the marks, that of the blocks which are done, and the row that fetches the rows.
   DeviceAddress control_;
   DeviceAddress near_;  // where they are fetched to
@@ -272,7 +279,7 @@ class Slot {
   std::vector<std::optional<Buffer>> defaults_;
   std::vector<std::uint32_t> strays_;  // those of the lease's own
   std::vector<std::uint32_t> stale_;   // those of the lease before it, and perhaps its own too
-  bool idle_ = false;  // the slot's last step is known to have ended
+  bool idle_ = false;                  // the slot's last step is known to have ended
   std::uint32_t missing_ = 0;
   Bytes copied_in_;
   Bytes copied_out_;

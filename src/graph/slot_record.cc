@@ -60,10 +60,10 @@ hal::KernelLaunch Slot::CopyInLaunch(Arguments& arguments) const {
                hal::KernelArg::In(rows_address() + in, fetched),
                hal::KernelArg::Out(near_ + in, fetched),
                hal::KernelArg::Value(words)};
-  return {.kernel = context_.copy_in_kernel,
-          .dims = {.grid = {BlocksFor(pieces) + (words != 0 ? 1 : 0), 1, 1},
-                   .block = {kThreads, 1, 1}},
-          .args = arguments};
+  return {
+      .kernel = context_.copy_in_kernel,
+      .dims = {.grid = {BlocksFor(pieces) + (words != 0 ? 1 : 0), 1, 1}, .block = {kThreads, 1, 1}},
+      .args = arguments};
 }
 
 hal::KernelLaunch Slot::CopyOutLaunch(Arguments& arguments) const {

@@ -50,8 +50,12 @@ SlotSet::~SlotSet() {
   if (capture_stream_) (void)memory_->allocator().ForgetStream(capture_stream_.get());
 }
 
-Bytes SlotSet::BytesFor(const Layout& layout, int slots) {
+Bytes SlotSet::BytesFor(const Layout& layout, const hal::Capabilities& capabilities, int slots) {
   Bytes slot = layout.slot_bytes + layout.control_bytes();
+  if (!layout.aliased_bytes.empty()) {
+    slot += AlignUp(layout.aliased_bytes, capabilities.granularity.minimum)
+                .value_or(layout.aliased_bytes);
+  }
   for (const BindingLayout& binding : layout.bindings) {
     if (binding.dynamic) slot += binding.size;  // when it is copied
   }

@@ -78,6 +78,11 @@ struct ExecutableOptions {
   // Shared by executables that together may hold so much; null: as much as there is. See
   // memory_budget.h.
   std::shared_ptr<MemoryBudget> budget;
+  // Outputs that stay in the slots are read at another address than they are written at: the same
+  // memory, mapped a second time and read-only, so that whoever holds one cannot spoil it. Costs no
+  // copy and no call in a step, and memory of each slot in whole handles (2 MiB on most devices).
+  // Only for the policy in-place. kUnimplemented where the device has no virtual memory.
+  bool alias_outputs = false;
   // What `auto` reckons with; nothing: measured on the device, once per process.
   std::optional<PrimitiveCosts> costs;
 };
@@ -92,7 +97,8 @@ class KEEL_EXPORT HeldOutput {
   ~HeldOutput();
 
   explicit operator bool() const { return state_ != nullptr; }
-  // In the slot's own memory: to be read, not written.
+  // In the slot's own memory: to be read, not written. With ExecutableOptions::alias_outputs it is
+  // a second address of it, where a write is a fault.
   DeviceAddress address() const { return address_; }
   Bytes size() const { return size_; }
   // Another stream than the step's reads it: the slot's next step comes after what that stream, and

@@ -139,11 +139,11 @@ void CopyIn(KernelContext& context) {
   const auto direct = context.Value<std::uint64_t>(3);
   const Table table = TableOf(context, direct);
   if (!table.ok) return;
-  kernels::CopyIn(kAlone, kAlone, machine, table.pieces, table.rows, table.count, direct,
-                  Data<const kernels::U64>(context, 4), Data<kernels::U64>(context, 5),
-                  Count(context, 6,
-                        {context.Buffer<kernels::U64>(4).size(),
-                         context.Buffer<kernels::U64>(5).size()}));
+  kernels::CopyIn(
+      kAlone, kAlone, machine, table.pieces, table.rows, table.count, direct,
+      Data<const kernels::U64>(context, 4), Data<kernels::U64>(context, 5),
+      Count(context, 6,
+            {context.Buffer<kernels::U64>(4).size(), context.Buffer<kernels::U64>(5).size()}));
 }
 
 void CopyOut(KernelContext& context) {
@@ -203,11 +203,11 @@ constexpr P kReduceParameters[] = {P::In(), P::InOut(), P::Value<std::uint64_t>(
 constexpr P kCompareParameters[] = {P::In(), P::In(), P::InOut(), P::Value<std::uint64_t>()};
 constexpr P kSpinParameters[] = {P::InOut(), P::Value<std::uint64_t>(), P::Value<std::uint64_t>()};
 constexpr P kCopyTableParameters[] = {P::In(), P::In(), P::Value<std::uint64_t>()};
-constexpr P kCopyInParameters[] = {P::In(), P::In(),  P::Value<std::uint64_t>(),
-                                   P::Value<std::uint64_t>(), P::In(), P::Out(),
-                                   P::Value<std::uint64_t>()};
-constexpr P kCopyOutParameters[] = {P::In(), P::In(), P::Value<std::uint64_t>(),
-                                    P::Value<std::uint64_t>(), P::InOut(), P::Out()};
+constexpr P kCopyInParameters[] = {
+    P::In(), P::In(),  P::Value<std::uint64_t>(), P::Value<std::uint64_t>(),
+    P::In(), P::Out(), P::Value<std::uint64_t>()};
+constexpr P kCopyOutParameters[] = {
+    P::In(), P::In(), P::Value<std::uint64_t>(), P::Value<std::uint64_t>(), P::InOut(), P::Out()};
 constexpr P kMarkParameters[] = {P::InOut(), P::Out()};
 constexpr P kMatMulParameters[] = {P::In(),
                                    P::In(),

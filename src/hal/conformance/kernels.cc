@@ -9,11 +9,10 @@
 namespace keel::hal::conformance {
 namespace {
 
-constexpr std::array kStandard = {kernels::kFill,      kernels::kAdd,      kernels::kAxpy,
-                                  kernels::kReduce,    kernels::kCompare,  kernels::kSpin,
-                                  kernels::kCopyTable, kernels::kCopyIn,   kernels::kCopyOut,
-                                  kernels::kMark,      kernels::kMatMul,   kernels::kRelu,
-                                  kernels::kReluGrad,  kernels::kMse};
+constexpr std::array kStandard = {
+    kernels::kFill,   kernels::kAdd,       kernels::kAxpy,     kernels::kReduce,  kernels::kCompare,
+    kernels::kSpin,   kernels::kCopyTable, kernels::kCopyIn,   kernels::kCopyOut, kernels::kMark,
+    kernels::kMatMul, kernels::kRelu,      kernels::kReluGrad, kernels::kMse};
 
 // Sums of these depend on the order and on fused operations in their last bits.
 std::vector<float> Rough(std::size_t count, std::uint32_t seed) {
@@ -315,13 +314,12 @@ KEEL_CONFORMANCE_CASE(Kernels, CopiesInFetchTheRowsOfThoseOutWhichMarkTheEnd,
                               KernelArg::In(words.address() + rows_size, rows_size),
                               KernelArg::Out(near.address(), rows_size),
                               Count(2 * kRows)};
-  const std::array out_args = {
-      KernelArg::In(pieces.address(), Bytes(2 * kRows * 24)),
-      KernelArg::In(near.address(), rows_size),
-      Count(2 * kRows),
-      Count(kRows),
-      KernelArg::InOut(control.address(), 16_B),
-      KernelArg::Out(words.address() + rows_size + rows_size, 8_B)};
+  const std::array out_args = {KernelArg::In(pieces.address(), Bytes(2 * kRows * 24)),
+                               KernelArg::In(near.address(), rows_size),
+                               Count(2 * kRows),
+                               Count(kRows),
+                               KernelArg::InOut(control.address(), 16_B),
+                               KernelArg::Out(words.address() + rows_size + rows_size, 8_B)};
   const LaunchDims dims{.grid = {2 * kRows + 1, 1, 1}, .block = {64, 1, 1}};
   for (std::uint64_t turn = 1; turn <= 3; ++turn) {
     SCOPED_TRACE(turn);
