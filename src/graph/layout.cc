@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kLeastPiece = 32 << 10;
 constexpr std::uint64_t kMostPieces = 512;  // of a row
 // So many can look their rows up far away, all at once, in less time than fetching them takes.
-constexpr std::size_t kFewPieces = 512;
+constexpr std::size_t kFewPieces = 128;
 
 // Of rows with these sizes: the first of each row, then the rest.
 std::vector<CopyPiece> PiecesOf(std::span<const std::uint64_t> sizes) {

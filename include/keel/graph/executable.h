@@ -178,7 +178,8 @@ class KEEL_EXPORT Executable {
   Status Bind(BindingId binding, Buffer buffer);
 
   // A slot, for a step on this stream. Prefers one that is idle, then one that was last used on
-  // this stream; waits for one of the others. kDeadlineExceeded says what the slots are doing;
+  // this stream (the latter first, where no policy ever rewrites what a running step reads); waits
+  // for one of the others. kDeadlineExceeded says what the slots are doing;
   // kResourceExhausted: no memory for the slots, of the device or of the budget.
   Result<Lease> Acquire(hal::StreamHandle stream, Deadline deadline);
 
