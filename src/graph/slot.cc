@@ -126,7 +126,8 @@ bool Slot::Moves(std::uint32_t binding, const Buffer& buffer) {
   Bound& bound = bound_[binding];
   if (!bound.copied || bound.marked) return false;
   if (bound.buffer.address != buffer.address) {
-    if (!idle_ && !(idle_ = timeline_.Idle())) return false;
+    idle_ = idle_ || timeline_.Idle();
+    if (!idle_) return false;
     const BindingLayout& layout = context_.layout.bindings[binding];
     const std::uint64_t address = buffer.address.value();
     if (layout.in_row != kNoRow) rows_[layout.in_row].source = address;
