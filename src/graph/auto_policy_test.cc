@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace keel::graph {
 namespace {
 
@@ -13,6 +15,7 @@ class AutoPolicyTest : public ::testing::Test {
     Layout layout;
     layout.bindings.resize(2);
     layout.bindings[0].policy = Policy::kPatch;
+    layout.bindings[0].direct = Policy::kPatch;
     layout.bindings[0].dynamic = true;
     layout.bindings[0].in = true;
     layout.bindings[0].size = Bytes(1000);
@@ -24,10 +27,13 @@ class AutoPolicyTest : public ::testing::Test {
   static AutoPolicy Make(double copied_us) {
     return {MakeLayout(), {.patch_us = 1, .copy_bytes_per_us = 1000 / copied_us}};
   }
+  static bool Patched(AutoPolicy& policy, std::uint64_t step) {
+    return !policy.Patched(std::array<std::uint32_t, 1>{0}, step).empty();
+  }
   // Steps from..to, the binding patched in every one; the step that changed it, or 0.
   static std::uint64_t Churn(AutoPolicy& policy, std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t step = from; step <= to; ++step) {
-      if (policy.Patched(0, step)) return step;
+      if (Patched(policy, step)) return step;
     }
     return 0;
   }
@@ -65,7 +71,7 @@ TEST_F(AutoPolicyTest, PatchesOnIfCopyingIsDearer) {
 TEST_F(AutoPolicyTest, PatchesOnIfItMovesSeldom) {
   AutoPolicy policy = Make(0.5);
   // Every eighth step: 0.25 us a step, and the copies would be 0.5.
-  for (std::uint64_t step = 8; step < 10'000; step += 8) EXPECT_FALSE(policy.Patched(0, step));
+  for (std::uint64_t step = 8; step < 10'000; step += 8) EXPECT_FALSE(Patched(policy, step));
 }
 
 TEST_F(AutoPolicyTest, PatchesAgainWhatHasSettled) {
@@ -81,7 +87,7 @@ TEST_F(AutoPolicyTest, DoesNotSettleWhatStillMoves) {
   AutoPolicy policy = Make(0.5);
   const std::uint64_t copied = Churn(policy, 1, 100);
   for (std::uint64_t step = copied + 1; step < 10'000; ++step) {
-    policy.Rebound(0);
+    policy.Rebound(std::array<std::uint32_t, 1>{0});
     if (policy.ShouldSettle(step)) {
       EXPECT_TRUE(policy.Settle(step).empty());
     }
@@ -111,10 +117,137 @@ TEST_F(AutoPolicyTest, EachChangeTakesLongerThanTheOneBeforeAndThereIsALast) {
   EXPECT_EQ(changes, 6);
 }
 
+// --- What the copies' kernels cost is shared -----------------------------------------------------
+
+// `many` dynamic bindings that a command each reads: patching one costs 1 us, copying it 0.1, and
+// the kernels 10.
+class SharedCostTest : public ::testing::Test {
+ protected:
+  static Layout MakeLayout(std::size_t many) {
+    Layout layout;
+    layout.bindings.resize(many);
+    for (BindingLayout& binding : layout.bindings) {
+      binding.policy = binding.direct = Policy::kPatch;
+      binding.dynamic = true;
+      binding.in = true;
+      binding.size = Bytes(100);
+      binding.explicit_uses = {0};
+    }
+    layout.dynamic = static_cast<std::uint32_t>(many);
+    return layout;
+  }
+  static constexpr PrimitiveCosts kCosts{
+      .patch_us = 1, .copy_bytes_per_us = 1000, .copy_step_us = 10};
+  static std::vector<std::uint32_t> First(std::uint32_t count) {
+    std::vector<std::uint32_t> bindings(count);
+    for (std::uint32_t i = 0; i < count; ++i) bindings[i] = i;
+    return bindings;
+  }
+};
+
+TEST_F(SharedCostTest, AFewThatChurnAreNotWorthTheKernels) {
+  AutoPolicy policy(MakeLayout(32), kCosts);
+  for (std::uint64_t step = 1; step < 1000; ++step) {
+    EXPECT_TRUE(policy.Patched(First(11), step).empty());
+  }
+}
+
+TEST_F(SharedCostTest, ManyThatChurnAreCopiedTogether) {
+  AutoPolicy policy(MakeLayout(32), kCosts);
+  std::vector<std::uint32_t> changed;
+  std::uint64_t step = 0;
+  while (changed.empty() && step < 100) changed = policy.Patched(First(12), ++step);
+  EXPECT_EQ(changed, First(12));
+  EXPECT_EQ(policy.at(0), Policy::kCopy);
+  EXPECT_EQ(policy.at(12), Policy::kPatch) << "it never moved";
+  // The kernels are there now: one more is judged by itself.
+  changed.clear();
+  while (changed.empty() && step < 200) {
+    changed = policy.Patched(std::array<std::uint32_t, 1>{20}, ++step);
+  }
+  EXPECT_EQ(changed, std::vector<std::uint32_t>{20});
+}
+
+TEST_F(SharedCostTest, TheLastOnesTakeTheKernelsWithThem) {
+  AutoPolicy policy(MakeLayout(32), kCosts);
+  std::uint64_t step = 0;
+  while (policy.at(0) != Policy::kCopy && step < 100) (void)policy.Patched(First(12), ++step);
+  ASSERT_EQ(policy.at(11), Policy::kCopy);
+  // Every sixteenth step: 0.06 us to patch or 0.1 to copy one; all of them are not worth 10.
+  std::size_t settled = 0;
+  for (; step < 10'000 && settled == 0; ++step) {
+    if (step % 16 == 0) policy.Rebound(First(12));
+    if (policy.ShouldSettle(step)) settled = policy.Settle(step).size();
+  }
+  EXPECT_EQ(settled, 12u);
+}
+
+// --- What a library uses -------------------------------------------------------------------------
+
+class TracedPolicyTest : public ::testing::Test {
+ protected:
+  // A binding that one traced command reads; copying it costs 1 us, and tracing 50 until that is
+  // known better.
+  static AutoPolicy Make() {
+    Layout layout;
+    layout.bindings.resize(1);
+    BindingLayout& binding = layout.bindings[0];
+    binding.policy = Policy::kCopy;
+    binding.direct = Policy::kRetrace;
+    binding.dynamic = true;
+    binding.in = true;
+    binding.size = Bytes(1000);
+    binding.traced_uses = {0};
+    layout.dynamic = 1;
+    return {layout, {.copy_bytes_per_us = 1000, .trace_us = 50}};
+  }
+  static std::uint64_t Settled(AutoPolicy& policy, std::uint64_t moves_every, std::uint64_t from) {
+    for (std::uint64_t step = from; step < from + 5000; ++step) {
+      if (moves_every != 0 && step % moves_every == 0) {
+        policy.Rebound(std::array<std::uint32_t, 1>{0});
+      }
+      if (policy.ShouldSettle(step) && !policy.Settle(step).empty()) return step;
+    }
+    return 0;
+  }
+};
+
+TEST_F(TracedPolicyTest, BeginsCopiedAndIsTracedOnceItIsSeenToStay) {
+  AutoPolicy policy = Make();
+  EXPECT_EQ(policy.at(0), Policy::kCopy);
+  const std::uint64_t settled = Settled(policy, 0, 1);
+  EXPECT_GT(settled, 16u);
+  EXPECT_LE(settled, 64u);
+  EXPECT_EQ(policy.at(0), Policy::kRetrace);
+}
+
+TEST_F(TracedPolicyTest, WhatMovesStaysCopied) {
+  AutoPolicy policy = Make();
+  EXPECT_EQ(Settled(policy, 20, 1), 0u) << "2.5 us a step to trace, 1 to copy";
+}
+
+TEST_F(TracedPolicyTest, ReckonsWithWhatTracingTook) {
+  AutoPolicy policy = Make();
+  for (int i = 0; i < 50; ++i) policy.TraceTook(2);
+  EXPECT_NE(Settled(policy, 20, 1), 0u) << "0.1 us a step to trace";
+}
+
+TEST_F(TracedPolicyTest, IsCopiedAgainWhenItMovesAgain) {
+  AutoPolicy policy = Make();
+  std::uint64_t step = Settled(policy, 0, 1);
+  ASSERT_NE(step, 0u);
+  bool changed = false;
+  for (int i = 0; i < 100 && !changed; ++i) {
+    changed = !policy.Patched(std::array<std::uint32_t, 1>{0}, ++step).empty();
+  }
+  EXPECT_TRUE(changed);
+  EXPECT_EQ(policy.at(0), Policy::kCopy);
+}
+
 // Steps of several threads are judged in any order.
 TEST_F(AutoPolicyTest, ALateStepDoesNotUndoWhatALaterOneChose) {
   AutoPolicy policy = Make(0.5);
-  for (std::uint64_t step = 505; step <= 512; ++step) (void)policy.Patched(0, step);
+  for (std::uint64_t step = 505; step <= 512; ++step) (void)Patched(policy, step);
   ASSERT_EQ(policy.at(0), Policy::kPatch) << "eight moves in 512 steps";
   const std::uint64_t copied = Churn(policy, 513, 600);
   ASSERT_NE(copied, 0u);

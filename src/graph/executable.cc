@@ -43,6 +43,9 @@ Status CheckOptions(const Program& program, const Layout& layout,
   if (!can.graphs && options.mode == Mode::kGraph) {
     return Unimplemented("this device has no graphs: use Mode::kEager");
   }
+  if (options.alias_outputs && !can.virtual_memory) {
+    return Unimplemented("this device cannot map memory twice: alias_outputs needs virtual memory");
+  }
   return OkStatus();
 }
 
@@ -55,8 +58,8 @@ Result<std::unique_ptr<Executable>> Executable::Create(std::shared_ptr<const Pro
                                                        ExecutableOptions options) {
   if (program == nullptr) return InvalidArgument("no program");
   if (memory == nullptr) return InvalidArgument("no device memory");
-  KEEL_ASSIGN(Layout made,
-              Layout::Of(*program, memory->device()->capabilities(), options.scratch != nullptr));
+  KEEL_ASSIGN(Layout made, Layout::Of(*program, memory->device()->capabilities(),
+                                      options.scratch != nullptr, options.alias_outputs));
   const auto layout = std::make_shared<const Layout>(std::move(made));
   KEEL_TRY(CheckOptions(*program, *layout, *memory, options));
   PrimitiveCosts costs;
@@ -164,7 +167,7 @@ Result<HeldOutput> Lease::Hold(BindingId binding) {
   HeldOutput output;
   output.state_ = state_;
   output.slot_ = slot_;
-  output.address_ = slot_->home(binding.index);
+  output.address_ = slot_->read_at(binding.index);
   output.size_ = state_->layout->bindings[binding.index].size;
   return output;
 }

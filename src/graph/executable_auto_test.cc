@@ -1,6 +1,9 @@
 // `auto`: what moves often is copied, what settled is patched, nothing is recorded for it, and
 // every change is told.
+#include <set>
+
 #include "graph/graph_test.h"
+#include "keel/hal/forwarding_device.h"
 
 namespace keel::graph {
 namespace {
@@ -157,6 +160,104 @@ TEST_F(AutoTest, OutputsThatAreNotBoundStayInTheSlotAndCanBeHeld) {
     ASSERT_TRUE(IsOk(lease.Wait(Soon())));
     EXPECT_EQ(bench_.Read(bound ? sum_.address : held->address()), Same(number + 10));
   }
+}
+
+// Notes which graphs are launched.
+class LaunchNoting : public hal::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Status LaunchGraph(hal::ExecHandle exec, hal::StreamHandle stream) override {
+    launched.insert(exec.value);
+    return ForwardingDevice::LaunchGraph(exec, stream);
+  }
+  std::set<std::uint64_t> launched;
+};
+
+// A step that copies nothing runs no kernel that would: it has a graph of its own.
+TEST_F(AutoTest, StepsThatCopyNothingHaveAGraphWithoutCopies) {
+  const auto device = std::make_shared<LaunchNoting>(bench_.inner());
+  const auto memory = Need(memory::DeviceMemory::Create(device, {}));
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  const auto executable =
+      Need(Executable::Create(adding.program, memory, {.slots = 1, .costs = Costs(0.25)}));
+  const auto graphs_of = [&](int steps, bool moving) {
+    device->launched.clear();
+    for (int i = 0; i < steps; ++i) Step(*executable, adding, moving);
+    return device->launched;
+  };
+  const std::set<std::uint64_t> resting = graphs_of(4, false);
+  EXPECT_EQ(resting.size(), 1u);
+  EXPECT_EQ(graphs_of(4, true), resting) << "moves are patched";
+  graphs_of(30, true);
+  ASSERT_EQ(executable->policy(adding.a), Policy::kCopy);
+  const std::set<std::uint64_t> copying = graphs_of(4, true);
+  EXPECT_EQ(copying.size(), 1u);
+  EXPECT_NE(copying, resting);
+  int rested = 0;
+  while (executable->policy(adding.a) == Policy::kCopy && rested++ < 3000) {
+    Step(*executable, adding, false);
+  }
+  // What moved meanwhile is patched in the graph that was not used.
+  EXPECT_EQ(graphs_of(4, false), resting);
+}
+
+// --- Under a library -----------------------------------------------------------------------------
+
+class TracedAutoTest : public AutoTest {
+ protected:
+  Adding MakeTraced() {
+    ProgramBuilder builder("traced");
+    Adding made;
+    made.a = builder.Bind({.name = "a", .size = kSize});
+    made.b = builder.Bind({.name = "b", .size = kSize});
+    made.sum = builder.Bind({.name = "sum", .size = kSize, .access = BindingAccess::kOut});
+    made.total = builder.Bind({.name = "total", .size = kSize, .access = BindingAccess::kInOut});
+    builder.Traced("library", ReadsAndWrites(made.a, made.b, made.sum),
+                   Adds(bench_.Kernel(hal::kernels::kAdd), made.a, made.b, made.sum, &calls_));
+    builder.Kernel(bench_.Kernel(hal::kernels::kAxpy), kDims,
+                   {Argument::In(made.sum), Argument::InOut(made.total), Argument::Value(2.0F),
+                    Argument::Value(std::uint64_t{kFloats})});
+    made.program = Need(std::move(builder).Build());
+    return made;
+  }
+  int calls_ = 0;
+};
+
+TEST_F(TracedAutoTest, WhatStaysIsTracedWhereItIsAndWhatMovesIsCopied) {
+  const Adding adding = MakeTraced();
+  const auto executable = Make(adding, 0.25);
+  EXPECT_EQ(executable->policy(adding.a), Policy::kCopy);
+  for (int i = 0; i < 4; ++i) Step(*executable, adding, true);
+  const int calls = calls_;
+  // It moves: the library is not called, however often.
+  for (int i = 0; i < 60; ++i) Step(*executable, adding, true);
+  EXPECT_EQ(executable->policy(adding.a), Policy::kCopy);
+  EXPECT_EQ(executable->policy(adding.b), Policy::kRetrace) << "it never moved";
+  const int after_b = calls_;
+  EXPECT_LE(after_b - calls, 2);
+  // It stays: told, traced once, and then nothing is copied and nothing left to do.
+  bool told = false;
+  int rested = 0;
+  while (executable->policy(adding.a) == Policy::kCopy && rested++ < 2000) {
+    told = Has(Step(*executable, adding, false), ActionKind::kChose, Reason::kSettled);
+  }
+  EXPECT_TRUE(told);
+  ReplayReport report = Step(*executable, adding, false);
+  EXPECT_EQ(report.traced, 1u);
+  EXPECT_EQ(report.copied_in, 0_B);
+  EXPECT_EQ(report.copied_out, 0_B);
+  EXPECT_EQ(Step(*executable, adding, false).actions().size(), 0u);
+  // And when it moves again, it is copied again soon, which is told as well.
+  told = false;
+  int churned = 0;
+  while (executable->policy(adding.a) == Policy::kRetrace && churned++ < 200) {
+    told = Has(Step(*executable, adding, true), ActionKind::kChose, Reason::kChurns);
+  }
+  EXPECT_TRUE(told);
+  Step(*executable, adding, true);
+  const int settled = calls_;
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(Step(*executable, adding, true).traced, 0u);
+  EXPECT_EQ(calls_, settled);
 }
 
 // What was chosen outlives slots that are given up.

@@ -13,6 +13,7 @@ struct Life {
   bool traced = false;
   Mode mode = Mode::kGraph;
   int slots = 2;
+  bool alias = false;
 };
 
 class FaultTest : public GraphTest, public ::testing::WithParamInterface<Life> {
@@ -126,6 +127,7 @@ class FaultTest : public GraphTest, public ::testing::WithParamInterface<Life> {
                                                           {.slots = GetParam().slots,
                                                            .mode = GetParam().mode,
                                                            .kept_traces = 2,
+                                                           .alias_outputs = GetParam().alias,
                                                            .costs = PrimitiveCosts{}}));
     Status first;
     // What failed works when it is tried again.
@@ -167,7 +169,9 @@ INSTANTIATE_TEST_SUITE_P(
     Lives, FaultTest,
     ::testing::Values(Life{"copy", Policy::kCopy}, Life{"copy_traced", Policy::kCopy, true},
                       Life{"patch", Policy::kPatch}, Life{"auto_traced", Policy::kAuto, true},
-                      Life{"in_place", Policy::kInPlace}, Life{"remap", Policy::kRemap},
+                      Life{"auto", Policy::kAuto}, Life{"in_place", Policy::kInPlace},
+                      Life{"aliased", Policy::kInPlace, false, Mode::kGraph, 2, true},
+                      Life{"remap", Policy::kRemap},
                       Life{"remap_traced", Policy::kRemap, true, Mode::kGraph, 1},
                       Life{"retrace", Policy::kRetrace, true, Mode::kGraph, 1},
                       Life{"eager", Policy::kCopy, true, Mode::kEager}),

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "graph/graph_test.h"
+#include "keel/hal/graph.h"
 
 namespace keel::graph {
 namespace {
@@ -228,6 +229,40 @@ TEST_F(SlotsTest, TheNextStepComesAfterWhoReadsTheOutput) {
   }
 }
 
+// No event of ours becomes a part of somebody's capture, and no step comes before what was queued
+// ahead of it.
+TEST_F(SlotsTest, AnOutputMayBeLetGoWhileItsStreamIsCaptured) {
+  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1}));
+  ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
+  const hal::Stream other = Need(hal::Stream::Create(bench_.inner()));
+  const hal::Stream reader = Need(hal::Stream::Create(bench_.inner()));
+  for (const bool own : {true, false}) {
+    const hal::StreamHandle captured = own ? bench_.stream() : reader.get();
+    HeldOutput held;
+    {
+      Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+      ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+      held = Need(lease.Hold(adding.sum));
+      ASSERT_TRUE(IsOk(lease.Wait(Soon())));
+    }
+    ASSERT_TRUE(IsOk(held.RecordUse(captured)));
+    hal::Capture capture = Need(hal::Capture::Begin(bench_.inner(), captured));
+    ASSERT_TRUE(IsOk(held.Close()));
+    {
+      Lease lease = Need(executable->Acquire(other.get(), Soon()));
+      const Status status = lease.Launch(Soon());
+      EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+      EXPECT_THAT(status.ToString(), ::testing::HasSubstr("end the capture first"));
+    }
+    EXPECT_EQ(executable->Close(Deadline::Now()).code(), StatusCode::kDeadlineExceeded);
+    const hal::Graph graph = Need(capture.End());
+    EXPECT_TRUE(Need(bench_.inner()->GetNodes(graph.get())).empty()) << "nothing of ours is in it";
+    EXPECT_TRUE(IsOk(RunStep(*executable, other.get())));
+  }
+  EXPECT_TRUE(IsOk(executable->Close(Soon())));
+}
+
 TEST_F(SlotsTest, WhoReadsTheOutputIsNotForgottenWhenTheNextLaunchFails) {
   const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
   const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1}));
@@ -447,6 +482,63 @@ TEST_F(SlotsTest, ManyThreadsMakeTheSlotsOnce) {
 }
 
 // G2: what a first step could not make, the next one makes.
+// What a recording has beside the program's own commands: the end's mark, or two kernels where
+// something is copied both ways, of which the second one marks.
+TEST_F(SlotsTest, AStepHasFewNodesOfItsOwn) {
+  struct Case {
+    Policy in, out;
+    std::uint64_t nodes;
+  };
+  for (const Case& each :
+       {Case{Policy::kInPlace, Policy::kInPlace, 1}, Case{Policy::kPatch, Policy::kPatch, 1},
+        Case{Policy::kCopy, Policy::kCopy, 2}, Case{Policy::kCopy, Policy::kPatch, 2},
+        Case{Policy::kPatch, Policy::kCopy, 1},
+        // With the copies, and without.
+        Case{Policy::kAuto, Policy::kAuto, 2 + 1}}) {
+    const Adding adding = MakeAdding(each.in, each.out, BindingAccess::kResident);
+    const auto executable =
+        Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1, .costs = {{}}}));
+    Bound bound = {{adding.total, bench_.Filled(0)}};
+    if (each.in != Policy::kInPlace) {
+      bound.insert(bound.end(), {{adding.a, bench_.Filled(1)}, {adding.b, bench_.Filled(1)}});
+    }
+    if (each.out != Policy::kInPlace) bound.emplace_back(adding.sum, bench_.Filled(1));
+    bench_.device().ResetCounts();
+    ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(), bound)));
+    const std::uint64_t graphs = bench_.device().calls(Primitive::kInstantiate);
+    EXPECT_EQ(graphs, each.in == Policy::kAuto ? 2u : 1u);
+    EXPECT_EQ(bench_.device().calls(Primitive::kAddNode) - 2 * graphs, each.nodes)
+        << PolicyName(each.in) << ", " << PolicyName(each.out);
+  }
+}
+
+// So many pieces that their rows are fetched by a kernel of its own.
+TEST_F(SlotsTest, ManyPiecesAreCopiedAsFewAre) {
+  constexpr std::size_t kMany = 5 << 20;  // floats
+  const Bytes size(kMany * sizeof(float));
+  for (const bool in : {true, false}) {
+    ProgramBuilder builder("large");
+    const BindingId x =
+        builder.Bind({.name = "x", .size = size, .policy = in ? Policy::kCopy : Policy::kPatch});
+    const BindingId y = builder.Bind({.name = "y",
+                                      .size = size,
+                                      .access = BindingAccess::kOut,
+                                      .policy = in ? Policy::kPatch : Policy::kCopy});
+    builder.Copy({y}, {x});
+    const auto executable =
+        Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.slots = 1}));
+    for (int step = 0; step < 3; ++step) {
+      std::vector<float> values(kMany);
+      for (std::size_t i = 0; i < kMany; ++i) values[i] = static_cast<float>(i % 1000 + step);
+      const Buffer from = bench_.Allocate(size);
+      const Buffer to = bench_.Allocate(size);
+      bench_.Write(from, values);
+      ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(), {{x, from}, {y, to}})));
+      EXPECT_EQ(bench_.Read(to, kMany), values);
+    }
+  }
+}
+
 TEST_F(SlotsTest, ARecordingThatFailedIsMadeByTheNextStep) {
   const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
   const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 2}));

@@ -139,17 +139,10 @@ Status ExecutableState::Check(std::uint32_t binding, const Buffer& buffer) const
 }
 
 Status ExecutableState::Bind(std::uint32_t binding, Buffer buffer) {
-  KEEL_TRY(Check(binding, buffer));
+  if (!Fits(binding, buffer)) KEEL_TRY(Check(binding, buffer));
   const MutexLock lock(mutex_);
   defaults_[binding] = std::move(buffer);
   ChangedLocked(binding);
-  return OkStatus();
-}
-
-Status ExecutableState::BindStep(Slot& slot, std::uint32_t binding, const Buffer& buffer) {
-  KEEL_TRY(Check(binding, buffer));
-  slot.Rebind(binding, &buffer);
-  slot.use.strays.push_back(binding);
   return OkStatus();
 }
 
@@ -168,23 +161,16 @@ void ExecutableState::ChangedLocked(std::uint32_t binding) {
 
 void ExecutableState::CatchUpLocked(Slot& slot) {
   const auto take = [&](std::uint32_t binding) KEEL_REQUIRES(mutex_) {
-    slot.Rebind(binding, defaults_[binding] ? &*defaults_[binding] : nullptr);
+    slot.SetDefault(binding, defaults_[binding] ? &*defaults_[binding] : nullptr);
+    if (layout->bindings[binding].dynamic) slot.Reconsider(binding);
   };
+  slot.BeginLease();
   const std::uint64_t end = log_begin_ + log_.size();
   if (std::exchange(slot.use.fresh, false)) {
-    for (std::uint32_t i = 0; i < defaults_.size(); ++i) {
-      take(i);
-      if (layout->bindings[i].dynamic) slot.Reconsider(i);
-    }
+    for (std::uint32_t i = 0; i < defaults_.size(); ++i) take(i);
   } else {
-    for (const std::uint32_t binding : slot.use.strays) take(binding);
-    for (std::uint64_t i = slot.use.caught_up; i < end; ++i) {
-      const std::uint32_t binding = log_[i - log_begin_];
-      take(binding);
-      if (layout->bindings[binding].dynamic) slot.Reconsider(binding);
-    }
+    for (std::uint64_t i = slot.use.caught_up; i < end; ++i) take(log_[i - log_begin_]);
   }
-  slot.use.strays.clear();
   slot.use.caught_up = end;
 }
 
@@ -214,7 +200,8 @@ Status ExecutableState::NeedSlots() {
 
 Result<std::unique_ptr<SlotSet>> ExecutableState::CreateSlots() {
   if (options.budget != nullptr) {
-    KEEL_TRY(options.budget->Take(shared_from_this(), SlotSet::BytesFor(*layout, options.slots)));
+    KEEL_TRY(options.budget->Take(
+        shared_from_this(), SlotSet::BytesFor(*layout, device().capabilities(), options.slots)));
   }
   Result<std::unique_ptr<SlotSet>> set =
       SlotSet::Create(program, layout, choices, memory, options.slots, options.kept_traces,
@@ -249,9 +236,14 @@ std::unique_ptr<SlotSet> ExecutableState::TakeUnusedLocked() {
 Slot* ExecutableState::PickLocked(hal::StreamHandle stream) {
   const std::vector<std::unique_ptr<Slot>>& slots = set_->slots();
   Slot* in_order = nullptr;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    Slot& slot = *slots[(next_ + i) % slots.size()];
+  for (std::size_t i = 0, at = next_; i < slots.size(); ++i, at = After(at)) {
+    Slot& slot = *slots[at];
     if (slot.use.leased || slot.use.held != 0) continue;
+    // The stream sees to the order, and there is nothing to wait for: whether it is idle, which is
+    // a look at memory that the device writes, does not matter.
+    if (!layout->rewrites && slot.timeline().stream() == stream && !slot.timeline().lost_track()) {
+      return &slot;
+    }
     (void)slot.timeline().Look(device());  // it stays busy, and whoever waits asks again
     if (slot.timeline().Idle()) return &slot;
     if (in_order == nullptr && slot.timeline().stream() == stream) in_order = &slot;
@@ -260,7 +252,9 @@ Slot* ExecutableState::PickLocked(hal::StreamHandle stream) {
 }
 
 Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadline) {
-  last_use_.store(uses.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (options.budget != nullptr) {
+    last_use_.store(uses.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   KEEL_TRY(device().Health());
   std::optional<Clock::time_point> begin;
   Clock::time_point asked;
@@ -296,9 +290,9 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
   slot->use.leased = true;
   slot->use.stream = stream;
   slot->use.mark = 0;
-  slot->use.report = {};
+  slot->use.report.Clear();
   slot->use.report.slot = slot->index();
-  next_ = (slot->index() + 1) % set_->slots().size();
+  next_ = After(slot->index());
   CatchUpLocked(*slot);
   mutex_.Unlock();
   if (begin) {
@@ -454,10 +448,10 @@ void ExecutableState::RecordOthers(const Slot& like) {
   }
   ReplayReport report;
   for (Slot* const slot : others) {
+    slot->EndBinding();
     for (std::uint32_t i = 0; i < layout->bindings.size(); ++i) {
       if (slot->bound(i) == nullptr && like.bound(i) != nullptr) {
-        slot->Rebind(i, like.bound(i));
-        slot->use.strays.push_back(i);
+        slot->BindStep(i, *like.bound(i));
       }
     }
     Status status = slot->Apply(Deadline::Now(), report);
@@ -483,10 +477,16 @@ void ExecutableState::Judge(Slot& slot) {
     ++report.chosen;
     report.Add({.kind = ActionKind::kChose, .reason = reason, .binding = binding});
   };
-  for (const std::uint32_t binding : slot.patched_bindings()) {
-    if (choices->Patched(binding, step)) chose(binding, Reason::kChurns);
+  if (!slot.rebound_bindings().empty()) {
+    choices->Rebound(slot.rebound_bindings());
+    slot.rebound_bindings().clear();
   }
-  slot.patched_bindings().clear();
+  if (!slot.patched_bindings().empty()) {
+    for (const std::uint32_t binding : choices->Patched(slot.patched_bindings(), step)) {
+      chose(binding, Reason::kChurns);
+    }
+    slot.patched_bindings().clear();
+  }
   if (choices->ShouldSettle(step)) {
     for (const std::uint32_t binding : choices->Settle(step)) chose(binding, Reason::kSettled);
   }
@@ -519,6 +519,12 @@ Status ExecutableState::LetGo(Slot& slot, std::span<const hal::StreamHandle> rea
   Status first;
   std::vector<std::pair<memory::PooledEvent, hal::StreamHandle>> events;
   const auto record = [&](hal::StreamHandle reader) {
+    const Result<hal::CaptureState> capture = device().GetCaptureState(reader);
+    // An event would become part of the capture, and its wait drag the next step into it.
+    if (capture.ok() && *capture != hal::CaptureState::kNone) {
+      events.emplace_back(memory::PooledEvent(), reader);
+      return;
+    }
     Result<memory::PooledEvent> event = memory->events().Acquire();
     Status status = event.ok() ? event->Record(reader) : event.status();
     if (status.ok()) {

@@ -30,7 +30,11 @@ class ExecutableState : public MemoryBudget::User,
 
   Status Bind(std::uint32_t binding, Buffer buffer) KEEL_EXCLUDES(mutex_);
   Result<Slot*> Acquire(hal::StreamHandle stream, Deadline deadline) KEEL_EXCLUDES(mutex_);
-  Status BindStep(Slot& slot, std::uint32_t binding, const Buffer& buffer);
+  Status BindStep(Slot& slot, std::uint32_t binding, const Buffer& buffer) {
+    if (!Fits(binding, buffer)) KEEL_TRY(Check(binding, buffer));
+    slot.BindStep(binding, buffer);
+    return OkStatus();
+  }
   Status Launch(Slot& slot, Deadline deadline) KEEL_EXCLUDES(mutex_, recording_mutex_);
   void Release(Slot& slot) noexcept KEEL_EXCLUDES(mutex_);
   Status Hold(Slot& slot, std::uint32_t binding) KEEL_EXCLUDES(mutex_);
@@ -46,7 +50,15 @@ class ExecutableState : public MemoryBudget::User,
   bool TryGiveUp() override KEEL_EXCLUDES(mutex_);
   std::uint64_t LastUse() const override { return last_use_.load(std::memory_order_relaxed); }
 
-  // OK, or what is wrong with a buffer for this binding.
+  // Whether nothing is wrong with a buffer for this binding; false says nothing.
+  bool Fits(std::uint32_t binding, const Buffer& buffer) const {
+    if (binding >= layout->bindings.size()) return false;
+    const BindingLayout& its = layout->bindings[binding];
+    const std::uint64_t address = buffer.address.value();
+    return its.plain && address != 0 && (address & (its.alignment - 1)) == 0 &&
+           buffer.size >= its.size;
+  }
+  // OK, or what is wrong with it.
   Status Check(std::uint32_t binding, const Buffer& buffer) const;
   Status CheckId(std::uint32_t binding) const;
 
@@ -63,6 +75,9 @@ class ExecutableState : public MemoryBudget::User,
   Result<std::unique_ptr<SlotSet>> CreateSlots() KEEL_REQUIRES(creation_mutex_)
       KEEL_EXCLUDES(mutex_);
   Slot* PickLocked(hal::StreamHandle stream) KEEL_REQUIRES(mutex_);
+  std::size_t After(std::size_t slot) const KEEL_REQUIRES(mutex_) {
+    return slot + 1 < set_->slots().size() ? slot + 1 : 0;
+  }
   void CatchUpLocked(Slot& slot) KEEL_REQUIRES(mutex_);
   void ChangedLocked(std::uint32_t binding) KEEL_REQUIRES(mutex_);
   std::string DescribeLocked() const KEEL_REQUIRES(mutex_);

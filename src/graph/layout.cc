@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 namespace keel::graph {
 namespace {
@@ -14,14 +15,23 @@ constexpr std::uint64_t kMostPieces = 512;  // of a row
 // So many can look their rows up far away, all at once, in less time than fetching them takes.
 constexpr std::size_t kFewPieces = 128;
 
-void AddPieces(std::vector<CopyPiece>& pieces, std::uint32_t row, std::uint64_t size) {
-  const std::uint64_t even = (size / kMostPieces + 4095) / 4096 * 4096;
-  const std::uint64_t piece = std::max(kLeastPiece, even);
-  for (std::uint64_t at = 0; at < size; at += piece) {
-    pieces.push_back({.row = row, .offset = at, .size = std::min(piece, size - at)});
+// Of rows with these sizes: the first of each row, then the rest.
+std::vector<CopyPiece> PiecesOf(std::span<const std::uint64_t> sizes) {
+  std::vector<CopyPiece> pieces(sizes.size());
+  for (std::size_t row = 0; row < sizes.size(); ++row) {
+    const std::uint64_t size = sizes[row];
+    const std::uint64_t even = (size / kMostPieces + 4095) / 4096 * 4096;
+    const std::uint64_t most = std::max(kLeastPiece, even);
+    pieces[row] = {.row = row, .offset = 0, .size = std::min(most, size)};
+    for (std::uint64_t at = most; at < size; at += most) {
+      pieces.push_back({.row = row, .offset = at, .size = std::min(most, size - at)});
+    }
   }
+  return pieces;
 }
 
+// What a traced or eager command uses begins copied: tracing is dear, and is done for what has
+// shown that it stays.
 Policy Resolve(const BindingSpec& spec, bool opaque, bool node_update) {
   if (spec.access == BindingAccess::kScratch) return Policy::kInPlace;
   if (spec.access == BindingAccess::kResident) return Policy::kResident;
@@ -62,12 +72,13 @@ std::vector<Stretch> Split(std::span<const ProgramCommand> commands, bool copies
 
 }  // namespace
 
-Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capabilities,
-                          bool arena) {
+Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capabilities, bool arena,
+                          bool alias) {
   Layout layout;
   layout.bindings.resize(program.bindings().size());
   Bytes slot_end;
   Bytes arena_end;
+  Bytes aliased_end;
   for (std::uint32_t i = 0; i < layout.bindings.size(); ++i) {
     const BindingSpec& spec = program.bindings()[i];
     BindingLayout& binding = layout.bindings[i];
@@ -79,13 +90,17 @@ Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capab
     KEEL_TRY(Supported(spec, binding.policy, capabilities));
     const bool chosen = spec.policy == Policy::kAuto && binding.out + binding.in > 0;
     binding.optional = chosen && spec.access == BindingAccess::kOut;
-    binding.dynamic = chosen && binding.policy == Policy::kPatch && capabilities.kernels;
+    binding.dynamic = chosen && capabilities.node_update && capabilities.kernels;
+    binding.direct = opaque ? Policy::kRetrace : Policy::kPatch;
     layout.dynamic += binding.dynamic ? 1 : 0;
+    binding.plain = binding.policy != Policy::kInPlace && binding.policy != Policy::kRemap;
+    binding.needs_buffer = binding.policy != Policy::kInPlace && !binding.optional;
     binding.arena = arena && spec.access == BindingAccess::kScratch;
-    binding.home =
-        binding.policy == Policy::kCopy || (binding.policy == Policy::kInPlace && !binding.arena);
-    if (binding.home || binding.arena) {
-      Bytes& end = binding.arena ? arena_end : slot_end;
+    binding.aliased = alias && binding.policy == Policy::kInPlace && binding.out;
+    binding.home = binding.policy == Policy::kCopy ||
+                   (binding.policy == Policy::kInPlace && !binding.arena && !binding.aliased);
+    if (binding.home || binding.arena || binding.aliased) {
+      Bytes& end = binding.arena ? arena_end : binding.aliased ? aliased_end : slot_end;
       binding.offset = end;
       const auto aligned = AlignUp(spec.size, kAlignment);
       const auto next = aligned ? CheckedAdd(end, *aligned) : std::nullopt;
@@ -95,21 +110,11 @@ Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capab
       }
       end = *next;
     }
-    if (binding.policy == Policy::kCopy || binding.dynamic) {
-      if (binding.in) binding.in_row = layout.rows++;
-      if (binding.out) binding.out_row = layout.rows++;
-    }
   }
   layout.slot_bytes = slot_end;
   layout.arena_bytes = arena_end;
-  for (const BindingLayout& binding : layout.bindings) {
-    if (binding.in_row != kNoRow) AddPieces(layout.pieces_in, binding.in_row, binding.size.count());
-    if (binding.out_row != kNoRow) {
-      AddPieces(layout.pieces_out, binding.out_row, binding.size.count());
-    }
-  }
-
-  layout.fetch = !layout.pieces_out.empty() || layout.pieces_in.size() > kFewPieces;
+  layout.aliased_bytes = aliased_end;
+  layout.AddRows();
 
   for (std::uint32_t i = 0; i < program.commands().size(); ++i) {
     const ProgramCommand& command = program.commands()[i];
@@ -144,6 +149,32 @@ Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capab
   }
   layout.stretches = Split(program.commands(), !layout.pieces_in.empty());
   return layout;
+}
+
+void Layout::AddRows() {
+  std::vector<std::uint64_t> sizes_in;
+  std::vector<std::uint64_t> sizes_out;
+  bool always = false;
+  for (BindingLayout& binding : bindings) {
+    rewrites |= binding.policy == Policy::kRemap;
+    if (binding.policy != Policy::kCopy && !binding.dynamic) continue;
+    always |= !binding.dynamic && !binding.optional;
+    if (binding.in) {
+      binding.in_row = rows_in++;
+      sizes_in.push_back(binding.size.count());
+    }
+    if (binding.out) sizes_out.push_back(binding.size.count());
+  }
+  rows = rows_in;
+  for (BindingLayout& binding : bindings) {
+    if (binding.policy != Policy::kCopy && !binding.dynamic) continue;
+    if (binding.out) binding.out_row = rows++;
+  }
+  pieces_in = PiecesOf(sizes_in);
+  pieces_out = PiecesOf(sizes_out);
+  fetch = std::max(pieces_in.size(), pieces_out.size()) > kFewPieces;
+  may_rest = rows != 0 && !always;
+  rewrites |= rows != 0;
 }
 
 std::vector<CopyPiece> Layout::AllPieces() const {

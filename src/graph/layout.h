@@ -15,16 +15,20 @@ namespace keel::graph {
 inline constexpr std::uint32_t kNoRow = ~std::uint32_t{0};
 
 struct BindingLayout {
-  Policy policy = Policy::kAuto;  // never kAuto
-  bool dynamic = false;           // `auto`: between patch and copy, as it moves
+  Policy policy = Policy::kAuto;  // to begin with, if it is dynamic; never kAuto
+  Policy direct = Policy::kAuto;  // how a dynamic one is reached while it is not copied
+  bool dynamic = false;           // `auto`: copied or not, as it moves
+  bool plain = false;             // a buffer of the caller's that an address is enough for
+  bool needs_buffer = false;      // a step cannot do without
   bool optional = false;          // an output that may stay in the slot
   bool in = false;                // the program reads what the caller has
   bool out = false;               // the caller reads what the program writes
   bool home = false;              // has memory in the slot from the start
   bool arena = false;             // scratch that is in the shared arena
+  bool aliased = false;           // an output that is read at another address than it is written
   std::uint32_t alignment = 1;    // that the caller's address must have
   Bytes size;
-  Bytes offset;                   // of the home in the slot's memory, or in the arena
+  Bytes offset;                   // of the home in the slot's memory, the aliased, or the arena
   std::uint32_t in_row = kNoRow;  // of the copies into the slot
   std::uint32_t out_row = kNoRow;
   std::vector<std::uint32_t> explicit_uses;  // commands
@@ -54,28 +58,42 @@ struct Layout {
   std::vector<BindingLayout> bindings;
   std::vector<Stretch>
       stretches;  // ends with a graph, which may be empty; begins with one if copies go in
-  // Rows of the copies into the slot, then those out of it; pieces likewise.
+  // Rows of the copies into the slot, then those out of it. Pieces count them from the first of
+  // their kind, and begin with one of each row in the order of the rows.
   std::uint32_t rows = 0;
+  std::uint32_t rows_in = 0;
   std::vector<CopyPiece> pieces_in;
   std::vector<CopyPiece> pieces_out;
-  // Whether the rows are fetched from the host's memory once, before the copies that look them up:
-  // each look over there takes as long as copying a piece.
+  // Whether the rows are fetched from the host's memory once, by a kernel of its own, before the
+  // copies that look them up: there are so many pieces that each looking over there takes longer.
   bool fetch = false;
+  // Whether there are steps that copy nothing although there are rows: they have graphs of their
+  // own, without the kernels that copy.
+  bool may_rest = false;
+  // Whether a slot's last step must have ended before something is rewritten.
+  bool rewrites = false;
   Bytes slot_bytes;           // device memory of a slot
+  Bytes aliased_bytes;        // and of what is mapped twice, before it is rounded
   Bytes arena_bytes;          // of the shared arena that it needs
   std::uint32_t dynamic = 0;  // how many bindings are
+
+  std::uint32_t rows_out() const { return rows - rows_in; }
 
   static constexpr Bytes kAlignment = Program::kScratchAlignment;
   // Of a slot's memory, behind the homes: counts, and the rows where they are fetched to.
   Bytes control_bytes() const {
-    return kAlignment + (fetch ? *AlignUp(Bytes(rows * sizeof(CopyRow)), kAlignment) : Bytes(0));
+    return kAlignment + *AlignUp(Bytes(rows * sizeof(CopyRow)), kAlignment);
   }
   // The pieces of all copies, in the order in which the device has them.
   std::vector<CopyPiece> AllPieces() const;
 
-  // `arena`: scratch is not in the slots.
+  // `arena`: scratch is not in the slots; `alias`: outputs that stay in the
+  // slots are mapped twice.
   static Result<Layout> Of(const Program& program, const hal::Capabilities& capabilities,
-                           bool arena);
+                           bool arena, bool alias = false);
+
+ private:
+  void AddRows();
 };
 
 }  // namespace keel::graph

@@ -77,6 +77,14 @@ class Bench {
     });
   }
 
+  // Of a kernel that copies one piece, behind another of its kind in a graph.
+  Result<double> NodeUs() {
+    constexpr int kNodes = 32;
+    KEEL_ASSIGN(const double one, ChainUs(1));
+    KEEL_ASSIGN(const double many, ChainUs(kNodes));
+    return std::max(many - one, 0.0) / (kNodes - 1);
+  }
+
   Result<double> PatchUs() {
     constexpr int kPatches = 16;
     hal::Device& device = *memory_->device();
@@ -104,6 +112,24 @@ class Bench {
   std::uint64_t count() const { return count_; }
 
  private:
+  Result<double> ChainUs(int nodes) {
+    KEEL_ASSIGN(const hal::Graph graph, hal::Graph::Create(memory_->device()));
+    const std::array arguments = Arguments(1);
+    std::vector<hal::NodeHandle> before;
+    for (int i = 0; i < nodes; ++i) {
+      KEEL_ASSIGN(const hal::NodeHandle node,
+                  memory_->device()->AddNode(graph.get(), before, Launch(1, arguments)));
+      before = {node};
+    }
+    KEEL_ASSIGN(const hal::GraphExec exec, hal::GraphExec::Create(graph));
+    return Least([&]() -> Result<double> {
+      KEEL_TRY(stream_.Synchronize(Deadline::After(kPatience)));
+      const Clock::time_point begin = Clock::now();
+      KEEL_TRY(exec.Launch(stream_.get()));
+      KEEL_TRY(stream_.Synchronize(Deadline::After(kPatience)));
+      return UsSince(begin);
+    });
+  }
   std::array<hal::KernelArg, 3> Arguments(std::uint64_t pieces) const {
     return {hal::KernelArg::In(pieces_.address(), Bytes(pieces * sizeof(CopyPiece))),
             hal::KernelArg::In(rows_.address(), Bytes(sizeof(CopyRow))),
@@ -145,6 +171,10 @@ Result<PrimitiveCosts> MeasurePrimitiveCosts(const std::shared_ptr<memory::Devic
     KEEL_ASSIGN(const double much, bench.CopyUs(bench.count()));
     // What the launch and the wait take is in both.
     costs.copy_bytes_per_us = static_cast<double>(kCopied) / std::max(much - little, 0.1);
+    if (can.graphs) {
+      KEEL_ASSIGN(const double node, bench.NodeUs());
+      costs.copy_step_us = 2 * node;
+    }
     if (can.node_update) {
       KEEL_ASSIGN(costs.patch_us, bench.PatchUs());
     }

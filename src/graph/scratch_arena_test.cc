@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "graph/graph_test.h"
+#include "keel/hal/graph.h"
 
 namespace keel::graph {
 namespace {
@@ -21,8 +22,8 @@ class ScratchArenaTest : public GraphTest {
     BindingId x, y;
     std::unique_ptr<Executable> executable;
   };
-  Relay MakeRelay(const std::string& name, std::size_t floats,
-                  std::shared_ptr<ScratchArena> arena) {
+  Relay MakeRelay(const std::string& name, std::size_t floats, std::shared_ptr<ScratchArena> arena,
+                  std::chrono::milliseconds patience = std::chrono::seconds(10)) {
     Relay relay;
     ProgramBuilder builder(name);
     const Bytes size(floats * sizeof(float));
@@ -36,8 +37,9 @@ class ScratchArenaTest : public GraphTest {
     builder.Copy({one}, {relay.x});
     builder.Copy({two}, {one});
     builder.Copy({relay.y}, {two});
-    relay.executable = Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(),
-                                               {.slots = 2, .scratch = std::move(arena)}));
+    relay.executable =
+        Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(),
+                                {.slots = 2, .patience = patience, .scratch = std::move(arena)}));
     return relay;
   }
 };
@@ -129,6 +131,48 @@ TEST_F(ScratchArenaTest, AStepThatWaitsForItsTableHoldsUpNobody) {
   }
   waiter.join();
   EXPECT_TRUE(IsOk(waiting.Wait(Soon())));
+}
+
+// An executable that gave up waiting is gone, and so is its arena; the step still writes there.
+TEST_F(ScratchArenaTest, UnderAStepThatHangsTheMemoryStaysUntilItIsDone) {
+  const auto tagged = [&] {
+    return bench_.memory()->allocator().Stats().tag_bytes["graph:scratch"];
+  };
+  const Buffer x = bench_.Filled(3);
+  const Buffer y = bench_.Filled(0);
+  {
+    auto arena = Need(ScratchArena::Create(bench_.memory(), 8_KiB, std::chrono::milliseconds(20)));
+    Relay relay = MakeRelay("relay", kFloats, arena, std::chrono::milliseconds(20));
+    ASSERT_TRUE(IsOk(RunStep(*relay.executable, bench_.stream(), {{relay.x, x}, {relay.y, y}})));
+    bench_.Write(y, Same(0));
+    ASSERT_TRUE(IsOk(bench_.controls().HoldStream(bench_.stream())));
+    Lease lease = Need(relay.executable->Acquire(bench_.stream(), Soon()));
+    ASSERT_TRUE(IsOk(lease.Bind(relay.x, x)));
+    ASSERT_TRUE(IsOk(lease.Bind(relay.y, y)));
+    ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+  }
+  EXPECT_EQ(tagged(), 8'192) << "the step will write there";
+  std::vector<std::string> left = bench_.device().retries().List();
+  EXPECT_THAT(left, ::testing::Contains(HasSubstr("scratch of 8 KiB, which a step still uses")));
+  EXPECT_FALSE(bench_.device().retries().Drain().ok());
+  EXPECT_EQ(tagged(), 8'192);
+  ASSERT_TRUE(IsOk(bench_.controls().ReleaseStream(bench_.stream())));
+  EXPECT_EQ(bench_.Read(y), Same(3)) << "the step ran, in memory that was its own";
+  EXPECT_TRUE(IsOk(bench_.device().retries().Drain()));
+  EXPECT_EQ(tagged(), 0);
+}
+
+// Nothing can be known of a stream that is being captured, and asking it would break the capture.
+TEST_F(ScratchArenaTest, ItsEndLeavesACaptureAlone) {
+  auto arena = Need(ScratchArena::Create(bench_.memory(), 8_KiB));
+  {
+    Relay relay = MakeRelay("relay", kFloats, arena);
+    ASSERT_TRUE(IsOk(RunStep(*relay.executable, bench_.stream(),
+                             {{relay.x, bench_.Filled(3)}, {relay.y, bench_.Filled(0)}})));
+  }
+  hal::Capture capture = Need(hal::Capture::Begin(bench_.inner(), bench_.stream()));
+  arena.reset();
+  EXPECT_TRUE(IsOk(capture.End().status()));
 }
 
 TEST_F(ScratchArenaTest, OneThatIsTooSmallOrElsewhereIsRefused) {

@@ -31,8 +31,9 @@ Slot::Slot(const SlotContext& context, std::uint32_t index) : context_(context),
   addresses_.resize(bindings);
   generations_.resize(bindings);
   bound_.resize(bindings);
-  binding_marked_.resize(bindings);
-  command_marked_.resize(commands);
+  defaults_.resize(bindings);
+  takes_.resize(context.layout.may_rest ? 2 : 1);
+  for (Take& take : takes_) take.command_marked.resize(commands);
   trace_reasons_.resize(commands);
   stretch_of_.resize(commands);
   for (std::uint32_t s = 0; s < context.layout.stretches.size(); ++s) {
@@ -40,7 +41,7 @@ Slot::Slot(const SlotContext& context, std::uint32_t index) : context_(context),
     for (std::uint32_t i = stretch.first; i < stretch.last; ++i) stretch_of_[i] = s;
   }
   traces_.resize(commands);
-  for (std::uint32_t i = 0; i < bindings; ++i) missing_ += needs_buffer(i) ? 1 : 0;
+  for (const BindingLayout& binding : context.layout.bindings) missing_ += binding.needs_buffer;
 }
 
 Slot::~Slot() {
@@ -64,6 +65,10 @@ Status Slot::Allocate() {
   KEEL_ASSIGN(block_,
               memory.allocator().Allocate(*size, context_.capture_stream, {.tag = context_.tag}));
   held_.store(size->count(), std::memory_order_relaxed);
+  if (!layout.aliased_bytes.empty()) {
+    KEEL_ASSIGN(aliased_, AliasedBlock::Create(memory, layout.aliased_bytes, context_.tag));
+    held_.fetch_add(aliased_.size().count(), std::memory_order_relaxed);
+  }
   const Bytes pinned_size(kRowsAt + layout.rows * sizeof(CopyRow));
   KEEL_ASSIGN(pinned_, memory.host().Allocate(pinned_size));
   std::memset(pinned_, 0, pinned_size.count());
@@ -78,6 +83,7 @@ Status Slot::Allocate() {
   for (std::uint32_t i = 0; i < layout.bindings.size(); ++i) {
     const BindingLayout& binding = layout.bindings[i];
     if (binding.home) homes_[i] = block_ + binding.offset;
+    if (binding.aliased) homes_[i] = aliased_.address() + binding.offset;
     if (binding.arena) homes_[i] = context_.arena + binding.offset;
     addresses_[i] = homes_[i];
     if (binding.policy != Policy::kRemap) continue;
@@ -91,126 +97,166 @@ Status Slot::Allocate() {
   return OkStatus();
 }
 
-bool Slot::needs_buffer(std::uint32_t binding) const {
-  const BindingLayout& layout = context_.layout.bindings[binding];
-  return layout.policy != Policy::kInPlace && !layout.optional;
+void Slot::BeginLease() {
+  idle_ = false;
+  EndBinding();  // of a lease that launched nothing
+  stale_.swap(strays_);
+  for (const std::uint32_t binding : stale_) bound_[binding].origin = Origin::kStale;
 }
 
-void Slot::MarkBinding(std::uint32_t binding) {
-  if (binding_marked_[binding]) return;
-  binding_marked_[binding] = true;
-  marked_bindings_.push_back(binding);
+void Slot::SetDefault(std::uint32_t binding, const Buffer* buffer) {
+  std::optional<Buffer>& its = defaults_[binding];
+  if (buffer != nullptr) {
+    its = *buffer;
+  } else {
+    its.reset();
+  }
+  if (bound_[binding].origin == Origin::kDefault) Rebind(binding, buffer);
+}
+
+void Slot::RestoreDefaults() {
+  for (const std::uint32_t binding : stale_) {
+    if (bound_[binding].origin != Origin::kStale) continue;
+    bound_[binding].origin = Origin::kDefault;
+    Rebind(binding, defaults_[binding] ? &*defaults_[binding] : nullptr);
+  }
+  stale_.clear();
+}
+
+bool Slot::Moves(std::uint32_t binding, const Buffer& buffer) {
+  Bound& bound = bound_[binding];
+  if (!bound.copied || bound.marked) return false;
+  if (bound.buffer.address != buffer.address) {
+    idle_ = idle_ || timeline_.Idle();
+    if (!idle_) return false;
+    const BindingLayout& layout = context_.layout.bindings[binding];
+    const std::uint64_t address = buffer.address.value();
+    if (layout.in_row != kNoRow) rows_[layout.in_row].source = address;
+    if (layout.out_row != kNoRow) rows_[layout.out_row].destination = address;
+    bound.buffer.address = buffer.address;
+    if (layout.dynamic) rebound_bindings_.push_back(binding);
+    ++use.report.rebound;
+    use.report.Add({.kind = ActionKind::kRebound, .reason = Reason::kMoved, .binding = binding});
+  }
+  bound.buffer.size = buffer.size;
+  bound.buffer.generation = buffer.generation;
+  if (buffer.generation != 0) generations_[binding] = buffer.generation;
+  return true;
 }
 
 void Slot::Rebind(std::uint32_t binding, const Buffer* buffer) {
-  std::optional<Buffer>& bound = bound_[binding];
-  const bool had = bound.has_value();
-  const bool has = buffer != nullptr;
-  if (had && has && bound->address == buffer->address && bound->generation == buffer->generation &&
-      bound->memory == buffer->memory) {
+  Bound& bound = bound_[binding];
+  if (buffer == nullptr) {
+    if (!bound.has) return MarkBinding(binding);
+    bound.has = false;
+    bound.buffer = {};
+    if (context_.layout.bindings[binding].needs_buffer) ++missing_;
+    return MarkBinding(binding);
+  }
+  if (!bound.has) {
+    bound.has = true;
+    if (context_.layout.bindings[binding].needs_buffer) --missing_;
+  } else if (bound.buffer.address == buffer->address &&
+             bound.buffer.generation == buffer->generation &&
+             bound.buffer.memory == buffer->memory) {
     return;
   }
-  if (needs_buffer(binding)) missing_ += (has ? 0 : 1) - (had ? 0 : 1);
-  if (has) {
-    bound = *buffer;
-  } else {
-    bound.reset();
-  }
+  bound.buffer.address = buffer->address;
+  bound.buffer.size = buffer->size;
+  bound.buffer.generation = buffer->generation;
+  if (bound.buffer.memory != buffer->memory) bound.buffer.memory = buffer->memory;
   MarkBinding(binding);
 }
 
 // --- Working off what was bound ------------------------------------------------------------------
 
+Status Slot::NotBound() const {
+  const std::vector<BindingLayout>& bindings = context_.layout.bindings;
+  std::uint32_t missing = 0;
+  while (bound_[missing].has || !bindings[missing].needs_buffer) ++missing;
+  return FailedPrecondition(
+      fmt::format("binding '{}' of program '{}' is not bound: call Bind before Launch",
+                  context_.program.bindings()[missing].name, context_.program.name()));
+}
+
 Status Slot::Apply(Deadline deadline, ReplayReport& report) {
-  if (missing_ != 0) {
-    for (std::uint32_t i = 0; i < bound_.size(); ++i) {
-      if (bound_[i] || !needs_buffer(i)) continue;
-      return FailedPrecondition(
-          fmt::format("binding '{}' of program '{}' is not bound: call Bind before Launch",
-                      context_.program.bindings()[i].name, context_.program.name()));
-    }
-  }
+  EndBinding();
+  if (missing_ != 0) return NotBound();
+  Applying applying{.deadline = deadline, .report = report};
   // From the end, so that what is done is gone and what is not stays.
   while (!marked_bindings_.empty()) {
     const std::uint32_t binding = marked_bindings_.back();
-    KEEL_TRY(ApplyOne(binding, deadline, report));
+    KEEL_TRY(ApplyOne(binding, applying));
     marked_bindings_.pop_back();
-    binding_marked_[binding] = false;
+    bound_[binding].marked = false;
   }
   report.copied_in = copied_in_;
   report.copied_out = copied_out_;
   return OkStatus();
 }
 
-Status Slot::ApplyOne(std::uint32_t binding, Deadline deadline, ReplayReport& report) {
+Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
   const BindingLayout& layout = context_.layout.bindings[binding];
   const Buffer* buffer = bound(binding);
   if (buffer == nullptr && !layout.optional) return OkStatus();  // not bound any more
-  // A generation that is not known says nothing.
-  const std::uint64_t known = generations_[binding];
-  const bool other_generation =
-      buffer != nullptr && buffer->generation != 0 && known != 0 && known != buffer->generation;
   Policy policy = context_.choices.at(binding);
   if (buffer == nullptr) policy = Policy::kInPlace;  // an output that stays in the slot
-  switch (policy) {
-    case Policy::kResident: {
-      const DeviceAddress before = addresses_[binding];
-      if (before && (before != buffer->address || other_generation)) {
-        return FailedPrecondition(fmt::format(
-            "binding '{}' was promised not to move: it was at {}{}, and is at {}{}; declare it "
-            "in-out if it moves",
-            context_.program.bindings()[binding].name, keel::ToString(before),
-            other_generation ? fmt::format(" (generation {})", generations_[binding]) : "",
-            keel::ToString(buffer->address),
-            other_generation ? fmt::format(" (generation {})", buffer->generation) : ""));
-      }
-      addresses_[binding] = buffer->address;
-      break;
+  if (policy == Policy::kResident) return ApplyResident(binding, *buffer);
+  if (policy == Policy::kRemap) return Remap(binding, *buffer, applying);
+
+  const bool copied = policy == Policy::kCopy;
+  bound_[binding].copied = false;  // until all of it is done
+  const bool at_caller = policy == Policy::kPatch || policy == Policy::kRetrace;
+  if (!at_caller && !homes_[binding]) KEEL_TRY(NeedHome(binding));
+  const std::uint64_t home = homes_[binding].value();
+  CopyRow in;
+  CopyRow out;
+  if (copied) {
+    in = {.destination = home, .source = buffer->address.value()};
+    out = {.destination = buffer->address.value(), .source = home};
+  }
+  const bool in_changes = layout.in_row != kNoRow && rows_[layout.in_row] != in;
+  const bool out_changes = layout.out_row != kNoRow && rows_[layout.out_row] != out;
+  if (in_changes || out_changes) {
+    if (!idle_) KEEL_TRY(NeedIdle(applying));
+    if (in_changes && SetRow(layout.in_row, in)) {
+      copied_in_ = copied ? copied_in_ + layout.size : copied_in_ - layout.size;
     }
-    case Policy::kRemap:
-      KEEL_TRY(Remap(binding, *buffer, deadline, report));
-      break;
-    case Policy::kInPlace:
-    case Policy::kCopy:
-    case Policy::kPatch:
-    case Policy::kRetrace:
-    case Policy::kAuto: {
-      const bool at_caller = policy == Policy::kPatch || policy == Policy::kRetrace;
-      if (!at_caller) KEEL_TRY(NeedHome(binding));
-      const std::uint64_t home = homes_[binding].value();
-      CopyRow in;
-      CopyRow out;
-      if (policy == Policy::kCopy) {
-        in = {.destination = home, .source = buffer->address.value()};
-        out = {.destination = buffer->address.value(), .source = home};
-      }
-      const bool in_changes = layout.in_row != kNoRow && rows_[layout.in_row] != in;
-      const bool out_changes = layout.out_row != kNoRow && rows_[layout.out_row] != out;
-      if (in_changes || out_changes) {
-        KEEL_TRY(NeedIdle(deadline, Reason::kTableInUse, report));
-        if (in_changes && SetRow(layout.in_row, in)) {
-          copied_in_ = in.destination != 0 ? copied_in_ + layout.size : copied_in_ - layout.size;
-        }
-        if (out_changes && SetRow(layout.out_row, out)) {
-          copied_out_ =
-              out.destination != 0 ? copied_out_ + layout.size : copied_out_ - layout.size;
-        }
-        if (policy == Policy::kCopy) {
-          if (layout.dynamic && recorded_) context_.choices.Rebound(binding);
-          ++report.rebound;
-          report.Add({.kind = ActionKind::kRebound, .reason = Reason::kMoved, .binding = binding});
-        }
-      }
-      if (policy == Policy::kPatch && layout.dynamic && recorded_ &&
-          addresses_[binding] != buffer->address) {
-        patched_bindings_.push_back(binding);
-      }
-      Aim(binding, at_caller ? buffer->address : homes_[binding],
-          policy == Policy::kRetrace && other_generation);
-      break;
+    if (out_changes && SetRow(layout.out_row, out)) {
+      copied_out_ = copied ? copied_out_ + layout.size : copied_out_ - layout.size;
+    }
+    if (copied) {
+      if (layout.dynamic && recorded_) rebound_bindings_.push_back(binding);
+      ++applying.report.rebound;
+      applying.report.Add(
+          {.kind = ActionKind::kRebound, .reason = Reason::kMoved, .binding = binding});
     }
   }
+  const DeviceAddress aim = at_caller ? buffer->address : homes_[binding];
+  const bool again = policy == Policy::kRetrace && OtherGeneration(binding, *buffer);
+  if (addresses_[binding] != aim || again) {
+    if (at_caller && layout.dynamic && recorded_) patched_bindings_.push_back(binding);
+    Aim(binding, aim, again);
+  }
   if (buffer != nullptr && buffer->generation != 0) generations_[binding] = buffer->generation;
+  bound_[binding].copied = copied;
+  return OkStatus();
+}
+
+Status Slot::ApplyResident(std::uint32_t binding, const Buffer& buffer) {
+  const DeviceAddress before = addresses_[binding];
+  const bool other = OtherGeneration(binding, buffer);
+  if (before && (before != buffer.address || other)) {
+    return FailedPrecondition(fmt::format(
+        "binding '{}' was promised not to move: it was at {}{}, and is at {}{}; declare it "
+        "in-out if it moves",
+        context_.program.bindings()[binding].name, keel::ToString(before),
+        other ? fmt::format(" (generation {})", generations_[binding]) : "",
+        keel::ToString(buffer.address),
+        other ? fmt::format(" (generation {})", buffer.generation) : ""));
+  }
+  addresses_[binding] = buffer.address;
+  if (buffer.generation != 0) generations_[binding] = buffer.generation;
   return OkStatus();
 }
 
@@ -227,16 +273,18 @@ void Slot::Aim(std::uint32_t binding, DeviceAddress address, bool trace_again) {
   addresses_[binding] = address;
   if (!recorded_) return;
   const BindingLayout& layout = context_.layout.bindings[binding];
-  const auto mark = [&](std::uint32_t command, std::vector<std::uint32_t>& marked) {
-    if (command_marked_[command]) return;
-    command_marked_[command] = true;
-    marked.push_back(command);
-  };
-  if (moved) {
-    for (const std::uint32_t command : layout.explicit_uses) mark(command, marked_commands_);
+  for (Take& take : takes_) {
+    const auto mark = [&](std::uint32_t command, std::vector<std::uint32_t>& marked) {
+      if (take.command_marked[command] != 0) return;
+      take.command_marked[command] = 1;
+      marked.push_back(command);
+    };
+    if (moved) {
+      for (const std::uint32_t command : layout.explicit_uses) mark(command, take.marked_commands);
+    }
+    for (const std::uint32_t command : layout.traced_uses) mark(command, take.marked_traces);
   }
   for (const std::uint32_t command : layout.traced_uses) {
-    mark(command, marked_traces_);
     trace_reasons_[command] = moved ? Reason::kMoved : Reason::kReallocated;
   }
 }
@@ -245,6 +293,7 @@ bool Slot::Idle() {
   (void)timeline_.Look(context_.device());  // if it cannot be asked it is not idle
   if (!timeline_.Idle()) return false;
   while (!before_next_.empty()) {
+    if (!NeedEvent(before_next_.back()).ok()) return false;
     const Result<hal::Completion> completion = before_next_.back().event.Query();
     if (!completion.ok() || *completion != hal::Completion::kDone) return false;
     before_next_.pop_back();
@@ -255,9 +304,25 @@ bool Slot::Idle() {
 Status Slot::WaitIdle(Deadline deadline) {
   KEEL_TRY(timeline_.Wait(context_.device(), timeline_.launched(), deadline));
   while (!before_next_.empty()) {
+    KEEL_TRY(NeedEvent(before_next_.back()));
     KEEL_TRY(before_next_.back().event.Synchronize(deadline));
     before_next_.pop_back();
   }
+  return OkStatus();
+}
+
+Status Slot::NeedEvent(Reader& reader) {
+  if (reader.event) return OkStatus();
+  KEEL_ASSIGN(const hal::CaptureState capture, context_.device().GetCaptureState(reader.stream));
+  if (capture != hal::CaptureState::kNone) {
+    return FailedPrecondition(
+        fmt::format("an output of '{}' was let go while a stream that reads it was being captured: "
+                    "end the capture first",
+                    context_.program.name()));
+  }
+  KEEL_ASSIGN(memory::PooledEvent event, context_.memory.events().Acquire());
+  KEEL_TRY(event.Record(reader.stream));
+  reader.event = std::move(event);
   return OkStatus();
 }
 
@@ -273,22 +338,24 @@ Status Slot::NeedHome(std::uint32_t binding) {
   return OkStatus();
 }
 
-Status Slot::NeedIdle(Deadline deadline, Reason reason, ReplayReport& report) {
-  if (timeline_.Idle()) return OkStatus();
-  const std::int64_t begin = NowNs();
-  if (timeline_.lost_track()) reason = Reason::kLastStepFailed;
-  Status status = timeline_.Wait(context_.device(), timeline_.launched(), deadline);
-  const std::int64_t ns = NowNs() - begin;
-  report.waited_ns += ns;
-  report.Add({.kind = ActionKind::kWaited, .reason = reason, .host_ns = ns});
-  return status;
+Status Slot::NeedIdle(Applying& applying) {
+  if (!timeline_.Idle()) {
+    const Reason reason = timeline_.lost_track() ? Reason::kLastStepFailed : Reason::kTableInUse;
+    const std::int64_t begin = NowNs();
+    Status status = timeline_.Wait(context_.device(), timeline_.launched(), applying.deadline);
+    const std::int64_t ns = NowNs() - begin;
+    applying.report.waited_ns += ns;
+    applying.report.Add({.kind = ActionKind::kWaited, .reason = reason, .host_ns = ns});
+    KEEL_TRY(status);
+  }
+  idle_ = true;
+  return OkStatus();
 }
 
-Status Slot::Remap(std::uint32_t binding, const Buffer& buffer, Deadline deadline,
-                   ReplayReport& report) {
+Status Slot::Remap(std::uint32_t binding, const Buffer& buffer, Applying& applying) {
   Window& window = *windows_[binding];
   if (window.memory == buffer.memory && window.generation == buffer.generation) return OkStatus();
-  KEEL_TRY(NeedIdle(deadline, Reason::kTableInUse, report));
+  if (!idle_) KEEL_TRY(NeedIdle(applying));
   const std::int64_t begin = NowNs();
   const bool same = window.memory == buffer.memory;
   const Reason reason = window.memory == nullptr ? Reason::kFirstStep
@@ -305,11 +372,12 @@ Status Slot::Remap(std::uint32_t binding, const Buffer& buffer, Deadline deadlin
   }
   window.memory = buffer.memory;
   window.generation = buffer.generation;
-  ++report.remapped;
-  report.Add({.kind = ActionKind::kRemapped,
-              .reason = reason,
-              .binding = binding,
-              .host_ns = NowNs() - begin});
+  if (buffer.generation != 0) generations_[binding] = buffer.generation;
+  ++applying.report.remapped;
+  applying.report.Add({.kind = ActionKind::kRemapped,
+                       .reason = reason,
+                       .binding = binding,
+                       .host_ns = NowNs() - begin});
   return OkStatus();
 }
 

@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/aliased_block.h"
 #include "graph/auto_policy.h"
 #include "graph/layout.h"
 #include "graph/timeline.h"
@@ -36,7 +37,9 @@ struct SlotContext {
   const Layout& layout;
   AutoPolicy& choices;
   memory::DeviceMemory& memory;
-  hal::KernelHandle copy_kernel;
+  hal::KernelHandle fetch_kernel;
+  hal::KernelHandle copy_in_kernel;
+  hal::KernelHandle copy_out_kernel;
   hal::KernelHandle mark_kernel;
   hal::StreamHandle capture_stream;  // one thread's at a time: the executable's recording lock
   DeviceAddress pieces;  // of the copies in, then of those out, then the one that fetches the rows
@@ -55,7 +58,6 @@ struct SlotUse {
   std::uint64_t caught_up = 0;  // with what was bound: a position in the executable's log
   bool fresh = true;            // knows nothing of what was bound
   // The lease's.
-  std::vector<std::uint32_t> strays;  // bindings that it bound for itself alone
   ReplayReport report;
   std::uint64_t mark = 0;    // of its step; 0: none was launched
   hal::StreamHandle stream;  // that it goes to
@@ -77,19 +79,39 @@ class Slot {
 
   // --- Bindings ----------------------------------------------------------------------------
 
-  // Null: not bound.
-  void Rebind(std::uint32_t binding, const Buffer* buffer);
+  // A lease begins: what the last one bound for its own step is bound by default again, unless this
+  // one binds it too.
+  void BeginLease();
+  // For every step that does not say otherwise. Null: not bound.
+  void SetDefault(std::uint32_t binding, const Buffer* buffer);
+  // For the lease's own step.
+  void BindStep(std::uint32_t binding, const Buffer& buffer) {
+    if (bound_[binding].origin != Origin::kStep) {
+      bound_[binding].origin = Origin::kStep;
+      strays_.push_back(binding);
+    }
+    if (!Moves(binding, buffer)) Rebind(binding, &buffer);
+  }
+  // All is bound that will be.
+  void EndBinding() {
+    if (!stale_.empty()) RestoreDefaults();
+  }
   // `auto` reaches it otherwise now.
   void Reconsider(std::uint32_t binding) { MarkBinding(binding); }
   const Buffer* bound(std::uint32_t binding) const {
-    return bound_[binding] ? &*bound_[binding] : nullptr;
+    return bound_[binding].has ? &bound_[binding].buffer : nullptr;
   }
   // Of the slot's own memory; zero if it has none.
   DeviceAddress home(std::uint32_t binding) const { return homes_[binding]; }
+  // Where what the step left in the slot is read: there, or through the alias.
+  DeviceAddress read_at(std::uint32_t binding) const {
+    const BindingLayout& layout = context_.layout.bindings[binding];
+    return layout.aliased ? aliased_.alias() + layout.offset : homes_[binding];
+  }
   // Whether the step leaves the binding's bytes in the slot, and nowhere else.
   bool in_slot(std::uint32_t binding) const {
     const BindingLayout& layout = context_.layout.bindings[binding];
-    return layout.policy == Policy::kInPlace || (layout.optional && !bound_[binding]);
+    return layout.policy == Policy::kInPlace || (layout.optional && !bound_[binding].has);
   }
 
   // --- A step, in this order ---------------------------------------------------------------
@@ -99,17 +121,19 @@ class Slot {
   bool recorded() const { return recorded_; }
   // All graphs, from what Apply found. With the recording lock.
   Status Record(Reason reason, ReplayReport& report);
-  bool needs_trace() const { return !marked_traces_.empty(); }
+  bool needs_trace() { return !Now().marked_traces.empty(); }
   // Rewrites the commands whose addresses changed. With the recording lock if needs_trace().
   Status Patch(ReplayReport& report);
   Status Launch(hal::StreamHandle stream, ReplayReport& report);
   Status RunEagerly(hal::StreamHandle stream, ReplayReport& report);
 
-  // The dynamic bindings whose commands had to be patched, for whoever judges that.
+  // The dynamic bindings whose commands had to be patched, and those whose rows were rewritten, for
+  // whoever judges that.
   std::vector<std::uint32_t>& patched_bindings() { return patched_bindings_; }
+  std::vector<std::uint32_t>& rebound_bindings() { return rebound_bindings_; }
 
   // The next step comes after this, which was recorded on `stream`; and so does the end of the
-  // slot.
+  // slot. No event: the stream was being captured, and is asked itself when that has ended.
   void WaitBeforeNext(memory::PooledEvent event, hal::StreamHandle stream) {
     before_next_.push_back({std::move(event), stream});
   }
@@ -137,16 +161,42 @@ class Slot {
     std::vector<std::uint64_t> key;
     hal::Graph graph;
   };
-  // Of one stretch.
+  // Of one stretch. Nothing, if it is eager or has no nodes.
   struct Recording {
     hal::Graph graph;
     hal::GraphExec exec;
     std::vector<hal::NodeHandle> nodes;  // of its commands, in their order
   };
+  // A step as it was recorded, and the commands whose addresses changed since.
+  struct Take {
+    std::vector<Recording> recordings;  // by stretch
+    std::vector<std::uint32_t> marked_commands;
+    std::vector<std::uint32_t> marked_traces;
+    std::vector<std::uint8_t> command_marked;
+  };
+  // What working off the bindings of a step shares.
+  struct Applying {
+    Deadline deadline;
+    ReplayReport& report;
+  };
   // Somebody who read what the slot held.
   struct Reader {
-    memory::PooledEvent event;
+    memory::PooledEvent event;  // none: see WaitBeforeNext
     hal::StreamHandle stream;
+  };
+  // Who said where a binding's bytes are.
+  enum class Origin : std::uint8_t {
+    kDefault,
+    kStep,   // the lease, for its own step
+    kStale,  // a lease before it
+  };
+  // What was bound, and by whom.
+  struct Bound {
+    Buffer buffer;
+    bool has = false;
+    bool marked = false;  // to be worked off
+    bool copied = false;  // its rows are what `buffer` says, unless it is marked
+    Origin origin = Origin::kDefault;
   };
   // Where a command was recorded.
   struct Recorded {
@@ -154,13 +204,29 @@ class Slot {
     hal::NodeHandle node;
   };
 
-  bool needs_buffer(std::uint32_t binding) const;
-  void MarkBinding(std::uint32_t binding);
-  Status ApplyOne(std::uint32_t binding, Deadline deadline, ReplayReport& report);
+  // Null: not bound.
+  void Rebind(std::uint32_t binding, const Buffer* buffer);
+  // What most steps do: true if a binding that is copied is elsewhere now, and its rows could be
+  // rewritten at once.
+  bool Moves(std::uint32_t binding, const Buffer& buffer);
+  void RestoreDefaults();
+  void MarkBinding(std::uint32_t binding) {
+    if (bound_[binding].marked) return;
+    bound_[binding].marked = true;
+    marked_bindings_.push_back(binding);
+  }
+  Status NotBound() const;
+  Status ApplyOne(std::uint32_t binding, Applying& applying);
+  Status ApplyResident(std::uint32_t binding, const Buffer& buffer);
   Status NeedHome(std::uint32_t binding);
-  Status NeedIdle(Deadline deadline, Reason reason, ReplayReport& report);
-  Status Remap(std::uint32_t binding, const Buffer& buffer, Deadline deadline,
-               ReplayReport& report);
+  Status NeedIdle(Applying& applying);
+  Status Remap(std::uint32_t binding, const Buffer& buffer, Applying& applying);
+  // Whether the caller gave other memory than was there at the same address.
+  bool OtherGeneration(std::uint32_t binding, const Buffer& buffer) const {
+    // A generation that is not known says nothing.
+    const std::uint64_t known = generations_[binding];
+    return buffer.generation != 0 && known != 0 && known != buffer.generation;
+  }
   // The commands that use the binding work at this address from now on.
   void Aim(std::uint32_t binding, DeviceAddress address, bool trace_again);
   bool SetRow(std::uint32_t row, const CopyRow& value);
@@ -169,22 +235,38 @@ class Slot {
   // One that the command's function made.
   Result<hal::GraphHandle> TakeGraph(const command::Traced& traced, Reason reason,
                                      ReplayReport& report);
-  Result<Recording> RecordStretch(std::size_t stretch, Reason reason, ReplayReport& report);
-  Recorded At(std::uint32_t command) const;
-  hal::KernelLaunch CopyLaunch(bool in, std::array<hal::KernelArg, 3>& arguments) const;
-  hal::KernelLaunch FetchLaunch(std::array<hal::KernelArg, 3>& arguments) const;
+  Result<Recording> RecordStretch(std::size_t stretch, bool copies, Reason reason,
+                                  ReplayReport& report);
+  Status PatchTraces(Take& take, ReplayReport& report);
+  Recorded At(const Take& take, std::uint32_t command) const;
+  bool copies() const { return !copied_in_.empty() || !copied_out_.empty(); }
+  // What the next step is launched from, as the bindings are now.
+  Take& Now() { return takes_[takes_.size() == 2 && !copies() ? 1 : 0]; }
+  using Arguments = std::array<hal::KernelArg, 7>;  // room for a kernel's
+  // What begins a step that copies, and what ends one that does or does not: `put` takes a launch.
+  template <class Put>
+  Status PutBegin(Put put) const;
+  template <class Put>
+  Status PutEnd(bool copies, Put put) const;
+  hal::KernelLaunch FetchLaunch(Arguments& arguments) const;
+  hal::KernelLaunch CopyInLaunch(Arguments& arguments) const;
+  hal::KernelLaunch CopyOutLaunch(Arguments& arguments) const;
+  hal::KernelLaunch MarkLaunch(Arguments& arguments) const;
   DeviceAddress rows_address() const;  // in the host's memory
-  hal::KernelLaunch MarkLaunch(std::array<hal::KernelArg, 2>& arguments) const;
   Status QueueWaits(hal::StreamHandle stream);
+  // Gives a reader without an event one, if its stream is not being captured any more.
+  Status NeedEvent(Reader& reader);
 
   const SlotContext& context_;
   const std::uint32_t index_;
   Timeline timeline_;
 
   // Memory.
-  DeviceAddress block_;    // homes, then the control block
-  DeviceAddress control_;  // the count of the marks; 16 bytes on, the row that fetches the rows
-  DeviceAddress near_;     // where they are fetched to
+  DeviceAddress block_;   // homes, then the control block
+  AliasedBlock aliased_;  // homes that are mapped twice
+  // The count of the marks, that of the blocks which are done, and the row that fetches the rows.
+  DeviceAddress control_;
+  DeviceAddress near_;  // where they are fetched to
   void* pinned_ = nullptr;
   DeviceAddress pinned_address_;
   CopyRow* rows_ = nullptr;
@@ -196,23 +278,25 @@ class Slot {
   // What the commands work with, and what the caller has bound.
   std::vector<DeviceAddress> addresses_;
   std::vector<std::uint64_t> generations_;
-  std::vector<std::optional<Buffer>> bound_;
+  std::vector<Bound> bound_;
+  std::vector<std::optional<Buffer>> defaults_;
+  std::vector<std::uint32_t> strays_;  // those of the lease's own
+  std::vector<std::uint32_t> stale_;   // those of the lease before it, and perhaps its own too
+  bool idle_ = false;                  // the slot's last step is known to have ended
   std::uint32_t missing_ = 0;
   Bytes copied_in_;
   Bytes copied_out_;
 
   // Work to do.
   std::vector<std::uint32_t> marked_bindings_;
-  std::vector<bool> binding_marked_;
-  std::vector<std::uint32_t> marked_commands_;
-  std::vector<bool> command_marked_;
-  std::vector<std::uint32_t> marked_traces_;
-  std::vector<Reason> trace_reasons_;  // by command, of those in marked_traces_
+  std::vector<Reason> trace_reasons_;  // by command, of those that are marked
   std::vector<Reader> before_next_;
   std::vector<std::uint32_t> patched_bindings_;
+  std::vector<std::uint32_t> rebound_bindings_;
 
   bool recorded_ = false;
-  std::vector<Recording> recordings_;      // by stretch; empty for an eager one
+  // With the copies; and without, where a step may have none.
+  std::vector<Take> takes_;
   std::vector<std::uint32_t> stretch_of_;  // by command
   std::vector<std::list<Trace>> traces_;   // by command, most recent first
   std::vector<hal::KernelArg> arguments_;  // room for one command's

@@ -18,47 +18,94 @@ constexpr std::uint32_t kThreads = 256;
 
 using Clock = std::chrono::steady_clock;
 
+std::uint32_t BlocksFor(std::uint64_t pieces) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(pieces, kMostBlocks));
+}
+
 std::int64_t NsSince(Clock::time_point begin) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
 }
 
 }  // namespace
 
-hal::KernelLaunch Slot::CopyLaunch(bool in, std::array<hal::KernelArg, 3>& arguments) const {
-  const Layout& layout = context_.layout;
-  const std::vector<CopyPiece>& pieces = in ? layout.pieces_in : layout.pieces_out;
-  const Bytes skipped(in ? 0 : layout.pieces_in.size() * sizeof(CopyPiece));
-  const std::uint64_t count = pieces.size();
-  arguments = {hal::KernelArg::In(context_.pieces + skipped, Bytes(count * sizeof(CopyPiece))),
-               hal::KernelArg::In(layout.fetch ? near_ : rows_address(),
-                                  Bytes(layout.rows * sizeof(CopyRow))),
-               hal::KernelArg::Value(count)};
-  const auto blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, kMostBlocks));
-  return {.kernel = context_.copy_kernel,
-          .dims = {.grid = {blocks, 1, 1}, .block = {kThreads, 1, 1}},
-          .args = arguments};
-}
-
 DeviceAddress Slot::rows_address() const {
   return pinned_address_ +
          Bytes(reinterpret_cast<std::byte*>(rows_) - static_cast<std::byte*>(pinned_));
 }
 
-// The same kernel: one piece, of a row that never changes.
-hal::KernelLaunch Slot::FetchLaunch(std::array<hal::KernelArg, 3>& arguments) const {
+// One piece, of a row that never changes.
+hal::KernelLaunch Slot::FetchLaunch(Arguments& arguments) const {
   const Layout& layout = context_.layout;
   const Bytes skipped((layout.pieces_in.size() + layout.pieces_out.size()) * sizeof(CopyPiece));
-  arguments = {hal::KernelArg::In(context_.pieces + skipped, Bytes(sizeof(CopyPiece))),
-               hal::KernelArg::In(control_ + Bytes(sizeof(CopyRow)), Bytes(sizeof(CopyRow))),
-               hal::KernelArg::Value(std::uint64_t{1})};
-  return {.kernel = context_.copy_kernel,
+  arguments[0] = hal::KernelArg::In(context_.pieces + skipped, Bytes(sizeof(CopyPiece)));
+  arguments[1] = hal::KernelArg::In(control_ + Bytes(sizeof(CopyRow)), Bytes(sizeof(CopyRow)));
+  arguments[2] = hal::KernelArg::Value(std::uint64_t{1});
+  return {.kernel = context_.fetch_kernel,
           .dims = {.grid = {1, 1, 1}, .block = {kThreads, 1, 1}},
-          .args = arguments};
+          .args = std::span(arguments).first(3)};
 }
 
-hal::KernelLaunch Slot::MarkLaunch(std::array<hal::KernelArg, 2>& arguments) const {
-  arguments = {hal::KernelArg::InOut(control_, 8_B), hal::KernelArg::Out(pinned_address_, 8_B)};
-  return {.kernel = context_.mark_kernel, .dims = {}, .args = arguments};
+hal::KernelLaunch Slot::CopyInLaunch(Arguments& arguments) const {
+  const Layout& layout = context_.layout;
+  const std::uint64_t pieces = layout.pieces_in.size();
+  const Bytes in(layout.rows_in * sizeof(CopyRow));
+  // On the way, the rows of the copies out come near; a block more, so that no copy waits for them.
+  const std::uint64_t words =
+      layout.fetch ? 0 : layout.rows_out() * (sizeof(CopyRow) / sizeof(std::uint64_t));
+  const Bytes fetched(words * sizeof(std::uint64_t));
+  arguments = {hal::KernelArg::In(context_.pieces, Bytes(pieces * sizeof(CopyPiece))),
+               hal::KernelArg::In(layout.fetch ? near_ : rows_address(), in),
+               hal::KernelArg::Value(pieces),
+               hal::KernelArg::Value(std::uint64_t{layout.rows_in}),
+               hal::KernelArg::In(rows_address() + in, fetched),
+               hal::KernelArg::Out(near_ + in, fetched),
+               hal::KernelArg::Value(words)};
+  return {
+      .kernel = context_.copy_in_kernel,
+      .dims = {.grid = {BlocksFor(pieces) + (words != 0 ? 1 : 0), 1, 1}, .block = {kThreads, 1, 1}},
+      .args = arguments};
+}
+
+hal::KernelLaunch Slot::CopyOutLaunch(Arguments& arguments) const {
+  const Layout& layout = context_.layout;
+  const Bytes skipped(layout.pieces_in.size() * sizeof(CopyPiece));
+  const std::uint64_t pieces = layout.pieces_out.size();
+  const bool near = layout.fetch || !layout.pieces_in.empty();
+  const Bytes in(layout.rows_in * sizeof(CopyRow));
+  arguments[0] = hal::KernelArg::In(context_.pieces + skipped, Bytes(pieces * sizeof(CopyPiece)));
+  arguments[1] = hal::KernelArg::In((near ? near_ : rows_address()) + in,
+                                    Bytes(layout.rows_out() * sizeof(CopyRow)));
+  arguments[2] = hal::KernelArg::Value(pieces);
+  arguments[3] = hal::KernelArg::Value(std::uint64_t{layout.rows_out()});
+  arguments[4] = hal::KernelArg::InOut(control_, 16_B);
+  arguments[5] = hal::KernelArg::Out(pinned_address_, 8_B);
+  return {.kernel = context_.copy_out_kernel,
+          .dims = {.grid = {BlocksFor(pieces), 1, 1}, .block = {kThreads, 1, 1}},
+          .args = std::span(arguments).first(6)};
+}
+
+hal::KernelLaunch Slot::MarkLaunch(Arguments& arguments) const {
+  arguments[0] = hal::KernelArg::InOut(control_, 8_B);
+  arguments[1] = hal::KernelArg::Out(pinned_address_, 8_B);
+  return {.kernel = context_.mark_kernel, .dims = {}, .args = std::span(arguments).first(2)};
+}
+
+template <class Put>
+Status Slot::PutBegin(Put put) const {
+  const Layout& layout = context_.layout;
+  Arguments arguments;
+  if (layout.pieces_in.empty()) return OkStatus();
+  if (layout.fetch) KEEL_TRY(put(FetchLaunch(arguments)));
+  return put(CopyInLaunch(arguments));
+}
+
+template <class Put>
+Status Slot::PutEnd(bool copies, Put put) const {
+  const Layout& layout = context_.layout;
+  Arguments arguments;
+  if (!copies || layout.pieces_out.empty()) return put(MarkLaunch(arguments));
+  if (layout.fetch && layout.pieces_in.empty()) KEEL_TRY(put(FetchLaunch(arguments)));
+  return put(CopyOutLaunch(arguments));
 }
 
 // --- Recording -----------------------------------------------------------------------------------
@@ -69,8 +116,11 @@ std::vector<std::uint64_t> Slot::TraceKey(std::uint32_t command) const {
        std::get<command::Traced>(context_.program.commands()[command]).uses) {
     key.push_back(addresses_[operand.binding.index].value());
     // Only where the address is the caller's: what is copied or mapped is the slot's own.
-    const bool callers = context_.layout.bindings[operand.binding.index].policy == Policy::kRetrace;
-    key.push_back(callers ? generations_[operand.binding.index] : 0);
+    const std::uint32_t binding = operand.binding.index;
+    const BindingLayout& layout = context_.layout.bindings[binding];
+    const bool callers = (layout.policy == Policy::kRetrace || layout.dynamic) &&
+                         addresses_[binding] != homes_[binding];
+    key.push_back(callers ? generations_[binding] : 0);
   }
   return key;
 }
@@ -115,7 +165,7 @@ Result<hal::GraphHandle> Slot::TakeGraph(const command::Traced& traced, Reason r
   return graph;
 }
 
-Result<Slot::Recording> Slot::RecordStretch(std::size_t index, Reason reason,
+Result<Slot::Recording> Slot::RecordStretch(std::size_t index, bool copies, Reason reason,
                                             ReplayReport& report) {
   const Layout& layout = context_.layout;
   const Stretch& stretch = layout.stretches[index];
@@ -130,12 +180,7 @@ Result<Slot::Recording> Slot::RecordStretch(std::size_t index, Reason reason,
     KEEL_ASSIGN(before, device.AddNode(recording.graph.get(), dependencies, command));
     return OkStatus();
   };
-  std::array<hal::KernelArg, 3> copy_arguments;
-  std::array<hal::KernelArg, 2> mark_arguments;
-  if (index == 0 && !layout.pieces_in.empty()) {
-    if (layout.fetch) KEEL_TRY(add(FetchLaunch(copy_arguments)));
-    KEEL_TRY(add(CopyLaunch(true, copy_arguments)));
-  }
+  if (index == 0 && copies) KEEL_TRY(PutBegin(add));
   for (std::uint32_t i = stretch.first; i < stretch.last; ++i) {
     const ProgramCommand& command = context_.program.commands()[i];
     if (std::holds_alternative<command::Traced>(command)) {
@@ -146,13 +191,8 @@ Result<Slot::Recording> Slot::RecordStretch(std::size_t index, Reason reason,
     }
     recording.nodes.push_back(*before);
   }
-  if (index + 1 == layout.stretches.size()) {
-    if (!layout.pieces_out.empty()) {
-      if (layout.pieces_in.empty()) KEEL_TRY(add(FetchLaunch(copy_arguments)));
-      KEEL_TRY(add(CopyLaunch(false, copy_arguments)));
-    }
-    KEEL_TRY(add(MarkLaunch(mark_arguments)));
-  }
+  if (index + 1 == layout.stretches.size()) KEEL_TRY(PutEnd(copies, add));
+  if (!before) return Recording();
   KEEL_ASSIGN(recording.exec, hal::GraphExec::Create(recording.graph));
   ++report.recorded;
   return recording;
@@ -161,18 +201,25 @@ Result<Slot::Recording> Slot::RecordStretch(std::size_t index, Reason reason,
 Status Slot::Record(Reason reason, ReplayReport& report) {
   const Clock::time_point begin = Clock::now();
   const std::uint32_t before = report.recorded;
-  std::vector<Recording> recordings(context_.layout.stretches.size());
-  for (std::size_t i = 0; i < recordings.size(); ++i) {
-    if (context_.layout.stretches[i].eager) continue;
-    KEEL_ASSIGN(recordings[i], RecordStretch(i, reason, report));
+  std::vector<std::vector<Recording>> made(takes_.size());
+  ReplayReport again;  // of the second take: traces that the first one made are no news
+  for (std::size_t take = 0; take < made.size(); ++take) {
+    made[take].resize(context_.layout.stretches.size());
+    for (std::size_t i = 0; i < made[take].size(); ++i) {
+      if (context_.layout.stretches[i].eager) continue;
+      KEEL_ASSIGN(made[take][i], RecordStretch(i, take == 0, reason, take == 0 ? report : again));
+    }
   }
-  recordings_ = std::move(recordings);
+  report.recorded += again.recorded;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    Take& take = takes_[i];
+    take.recordings = std::move(made[i]);
+    // They were made with the addresses as they are now.
+    take.marked_commands.clear();
+    take.marked_traces.clear();
+    std::fill(take.command_marked.begin(), take.command_marked.end(), std::uint8_t{0});
+  }
   recorded_ = true;
-  // They were made with the addresses as they are now.
-  for (std::vector<std::uint32_t>* marked : {&marked_commands_, &marked_traces_}) {
-    for (const std::uint32_t command : *marked) command_marked_[command] = false;
-    marked->clear();
-  }
   report.Add({.kind = ActionKind::kRecorded,
               .reason = reason,
               .count = report.recorded - before,
@@ -180,25 +227,26 @@ Status Slot::Record(Reason reason, ReplayReport& report) {
   return OkStatus();
 }
 
-Slot::Recorded Slot::At(std::uint32_t command) const {
-  const Recording& recording = recordings_[stretch_of_[command]];
+Slot::Recorded Slot::At(const Take& take, std::uint32_t command) const {
+  const Recording& recording = take.recordings[stretch_of_[command]];
   const std::uint32_t first = context_.layout.stretches[stretch_of_[command]].first;
   return {.exec = recording.exec.get(), .node = recording.nodes[command - first]};
 }
 
 Status Slot::Patch(ReplayReport& report) {
-  hal::Device& device = context_.device();
-  if (!marked_commands_.empty()) {
+  Take& take = Now();
+  if (!take.marked_commands.empty()) {
+    hal::Device& device = context_.device();
     const Clock::time_point begin = Clock::now();
     std::uint32_t patched = 0;
-    while (!marked_commands_.empty()) {
-      const std::uint32_t command = marked_commands_.back();
-      const Recorded at = At(command);
+    while (!take.marked_commands.empty()) {
+      const std::uint32_t command = take.marked_commands.back();
+      const Recorded at = At(take, command);
       KEEL_TRY(device.SetNodeParams(
           at.exec, at.node,
           CommandAt(context_.program.commands()[command], addresses_, device.id(), arguments_)));
-      marked_commands_.pop_back();
-      command_marked_[command] = false;
+      take.marked_commands.pop_back();
+      take.command_marked[command] = 0;
       ++patched;
     }
     report.patched += patched;
@@ -207,17 +255,26 @@ Status Slot::Patch(ReplayReport& report) {
                 .count = patched,
                 .host_ns = NsSince(begin)});
   }
-  while (!marked_traces_.empty()) {
-    const std::uint32_t command = marked_traces_.back();
+  return take.marked_traces.empty() ? OkStatus() : PatchTraces(take, report);
+}
+
+Status Slot::PatchTraces(Take& take, ReplayReport& report) {
+  hal::Device& device = context_.device();
+  while (!take.marked_traces.empty()) {
+    const Clock::time_point begin = Clock::now();
+    const std::uint32_t command = take.marked_traces.back();
     KEEL_ASSIGN(const hal::GraphHandle child,
                 FindOrTrace(command, trace_reasons_[command], report));
-    const Recorded at = At(command);
+    const Recorded at = At(take, command);
     Status status = device.SetNodeParams(at.exec, at.node, hal::ChildGraph{child});
     if (status.code() == StatusCode::kDeviceLost) return status;
     // The new trace has other nodes than the old one, or the device does not update: record anew.
-    if (!status.ok()) return Record(Reason::kTopology, report);
-    marked_traces_.pop_back();
-    command_marked_[command] = false;
+    if (!status.ok()) status = Record(Reason::kTopology, report);
+    context_.choices.TraceTook(static_cast<double>(NsSince(begin)) / 1e3);
+    KEEL_TRY(status);
+    if (take.marked_traces.empty()) break;  // recorded anew
+    take.marked_traces.pop_back();
+    take.command_marked[command] = 0;
   }
   return OkStatus();
 }
@@ -226,8 +283,9 @@ Status Slot::Patch(ReplayReport& report) {
 
 Status Slot::QueueWaits(hal::StreamHandle stream) {
   // They are kept until a step is queued behind them: if this one fails, the next waits as well.
-  for (const Reader& reader : before_next_) {
+  for (Reader& reader : before_next_) {
     if (reader.stream == stream) continue;
+    KEEL_TRY(NeedEvent(reader));
     KEEL_TRY(context_.device().WaitEvent(stream, reader.event.get()));
   }
   return OkStatus();
@@ -236,13 +294,15 @@ Status Slot::QueueWaits(hal::StreamHandle stream) {
 Status Slot::Launch(hal::StreamHandle stream, ReplayReport& report) {
   if (!before_next_.empty()) KEEL_TRY(QueueWaits(stream));
   hal::Device& device = context_.device();
+  const std::vector<Recording>& recordings = Now().recordings;
   report.graphs = 0;
-  for (std::size_t i = 0; i < recordings_.size(); ++i) {
+  for (std::size_t i = 0; i < recordings.size(); ++i) {
     const Stretch& stretch = context_.layout.stretches[i];
+    if (!stretch.eager && !recordings[i].exec) continue;
     const Status status =
         stretch.eager
             ? Enqueue(device, stream, context_.program.commands()[stretch.first], addresses_, false)
-            : device.LaunchGraph(recordings_[i].exec.get(), stream);
+            : device.LaunchGraph(recordings[i].exec.get(), stream);
     if (!status.ok()) {
       // A command that is called may have queued something before it failed.
       if (i != 0 || stretch.eager) timeline_.LostTrack(stream);
@@ -251,28 +311,22 @@ Status Slot::Launch(hal::StreamHandle stream, ReplayReport& report) {
     report.graphs += stretch.eager ? 0 : 1;
   }
   timeline_.Launched(stream);
-  before_next_.clear();
+  if (!before_next_.empty()) before_next_.clear();
   return OkStatus();
 }
 
 Status Slot::RunEagerly(hal::StreamHandle stream, ReplayReport& report) {
   if (!before_next_.empty()) KEEL_TRY(QueueWaits(stream));
   hal::Device& device = context_.device();
+  const auto put = [&](const hal::KernelLaunch& launch) {
+    return device.LaunchKernel(stream, launch);
+  };
   const auto run = [&]() -> Status {
-    std::array<hal::KernelArg, 3> copy_arguments;
-    std::array<hal::KernelArg, 2> mark_arguments;
-    const Layout& layout = context_.layout;
-    if (layout.fetch) KEEL_TRY(device.LaunchKernel(stream, FetchLaunch(copy_arguments)));
-    if (!layout.pieces_in.empty()) {
-      KEEL_TRY(device.LaunchKernel(stream, CopyLaunch(true, copy_arguments)));
-    }
+    if (copies()) KEEL_TRY(PutBegin(put));
     for (const ProgramCommand& command : context_.program.commands()) {
       KEEL_TRY(Enqueue(device, stream, command, addresses_, false));
     }
-    if (!layout.pieces_out.empty()) {
-      KEEL_TRY(device.LaunchKernel(stream, CopyLaunch(false, copy_arguments)));
-    }
-    return device.LaunchKernel(stream, MarkLaunch(mark_arguments));
+    return PutEnd(copies(), put);
   };
   Status status = run();
   if (status.ok()) {

@@ -30,7 +30,9 @@ SlotSet::SlotSet(std::shared_ptr<const Program> program, std::shared_ptr<const L
                .layout = *layout_,
                .choices = *choices_,
                .memory = *memory_,
-               .copy_kernel = {},
+               .fetch_kernel = {},
+               .copy_in_kernel = {},
+               .copy_out_kernel = {},
                .mark_kernel = {},
                .capture_stream = {},
                .pieces = {},
@@ -48,8 +50,12 @@ SlotSet::~SlotSet() {
   if (capture_stream_) (void)memory_->allocator().ForgetStream(capture_stream_.get());
 }
 
-Bytes SlotSet::BytesFor(const Layout& layout, int slots) {
+Bytes SlotSet::BytesFor(const Layout& layout, const hal::Capabilities& capabilities, int slots) {
   Bytes slot = layout.slot_bytes + layout.control_bytes();
+  if (!layout.aliased_bytes.empty()) {
+    slot += AlignUp(layout.aliased_bytes, capabilities.granularity.minimum)
+                .value_or(layout.aliased_bytes);
+  }
   for (const BindingLayout& binding : layout.bindings) {
     if (binding.dynamic) slot += binding.size;  // when it is copied
   }
@@ -66,7 +72,9 @@ Result<std::unique_ptr<SlotSet>> SlotSet::Create(std::shared_ptr<const Program> 
   SlotContext& context = set->context_;
   const std::shared_ptr<hal::Device>& device = set->memory_->device();
   KEEL_ASSIGN(set->module_, hal::Module::LoadStandard(device));
-  KEEL_ASSIGN(context.copy_kernel, set->module_.Find(hal::kernels::kCopyTable));
+  KEEL_ASSIGN(context.fetch_kernel, set->module_.Find(hal::kernels::kCopyTable));
+  KEEL_ASSIGN(context.copy_in_kernel, set->module_.Find(hal::kernels::kCopyIn));
+  KEEL_ASSIGN(context.copy_out_kernel, set->module_.Find(hal::kernels::kCopyOut));
   KEEL_ASSIGN(context.mark_kernel, set->module_.Find(hal::kernels::kMark));
   KEEL_ASSIGN(set->capture_stream_, hal::Stream::Create(device));
   context.capture_stream = set->capture_stream_.get();

@@ -28,7 +28,7 @@ class SlotSet {
   SlotSet& operator=(const SlotSet&) = delete;
 
   // What Create would take of the device, about.
-  static Bytes BytesFor(const Layout& layout, int slots);
+  static Bytes BytesFor(const Layout& layout, const hal::Capabilities& capabilities, int slots);
 
   std::vector<std::unique_ptr<Slot>>& slots() { return slots_; }
   const std::vector<std::unique_ptr<Slot>>& slots() const { return slots_; }

@@ -71,6 +71,10 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   std::string Report();
   std::string Check();
 
+  // For memory that is somebody's as a whole (whole_memory.h): under the limit, and in the books.
+  Status TakeWhole(std::uint64_t size, telemetry::TagId tag);
+  void GiveBackWhole(std::uint64_t size, telemetry::TagId tag);
+
   // OK, but in a forked child: there nothing else may be called, because locks may be held by
   // threads that are not there.
   Status Here() const;
@@ -302,6 +306,8 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   // Counters of the slow paths; the hot ones are in counters_.
   Mutex stats_mutex_;
   telemetry::MemoryStats slow_ KEEL_GUARDED_BY(stats_mutex_);
+  // Bytes that are somebody's as a whole, by their tag.
+  std::map<telemetry::TagId, std::uint64_t> whole_ KEEL_GUARDED_BY(stats_mutex_);
   DeviceAllocator::MoveListener move_listener_ KEEL_GUARDED_BY(stats_mutex_);
 };
 

@@ -230,6 +230,10 @@ telemetry::MemoryStats AllocatorCore::Stats() {
   set(slow_.inactive_split_bytes.large_pool, split_bytes[1]);
   set(slow_.inactive_split_bytes.all, split_bytes[0] + split_bytes[1]);
   stats = slow_;
+  for (const auto& [tag, bytes] : whole_) {
+    if (tag == telemetry::TagId::kNone) continue;
+    tags[std::string(telemetry::TagName(tag))] += static_cast<std::int64_t>(bytes);
+  }
   stats.tag_bytes = std::move(tags);
   stats.allocation = hot.blocks;
   stats.allocated_bytes = hot.bytes;
@@ -376,12 +380,43 @@ Status AllocatorCore::OutOfMemory(const Request& request, const Status& cause) {
       .WithVendor(cause.vendor_code(), cause.vendor_name());
 }
 
+Status AllocatorCore::TakeWhole(std::uint64_t size, telemetry::TagId tag) {
+  if (!limit.TryTake(size)) {
+    const std::uint64_t most = limit.limit();
+    if (size <= most) KEEL_TRY(Trim(most - size));
+    if (!limit.TryTake(size)) {
+      return ResourceExhausted(fmt::format(
+          "{} more would be above the limit of {}: {} are held, and no more of that is free",
+          Text(size), Text(most), Text(limit.held())));
+    }
+  }
+  const MutexLock lock(stats_mutex_);
+  slow_.reserved_bytes.Increase(telemetry::Pool::kLarge, static_cast<std::int64_t>(size));
+  whole_[tag] += size;
+  return OkStatus();
+}
+
+void AllocatorCore::GiveBackWhole(std::uint64_t size, telemetry::TagId tag) {
+  {
+    const MutexLock lock(stats_mutex_);
+    slow_.reserved_bytes.Decrease(telemetry::Pool::kLarge, static_cast<std::int64_t>(size));
+    const auto its = whole_.find(tag);
+    its->second -= size;
+    if (its->second == 0) whole_.erase(its);
+  }
+  limit.GiveBack(size);
+}
+
 std::string AllocatorCore::Check() {
   std::uint64_t bytes = 0;
   for (Arena* const arena : arenas_.List()) {
     const ShortLockGuard lock(arena->mutex);
     if (std::string wrong = arena->blocks.Check(); !wrong.empty()) return wrong;
     bytes += arena->blocks.bytes();
+  }
+  {
+    const MutexLock lock(stats_mutex_);
+    for (const auto& [tag, whole] : whole_) bytes += whole;
   }
   if (bytes != limit.held()) {
     return fmt::format("arenas have {} bytes, and {} are held", bytes, limit.held());

@@ -61,7 +61,7 @@ constexpr std::uint64_t kBatch = kSlots;
 // Fewer than a device's queue holds; beyond that a launch waits.
 constexpr std::uint64_t kMostLaunches = 900;
 constexpr std::uint64_t kWarmUp = kSlots + 2;
-constexpr std::uint64_t kAutoWarmUp = 24;              // then it has chosen
+constexpr std::uint64_t kAutoWarmUp = 96;              // then it has chosen
 constexpr std::uint64_t kRetraceWarmUp = 10 * kSlots;  // then the caches of traces are full
 constexpr std::uint64_t kCountedSteps = 2 * kBatch;
 constexpr std::size_t kLeastRounds = 3;

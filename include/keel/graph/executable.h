@@ -19,7 +19,8 @@
 //
 // Completion is a count that the graph itself writes into pinned memory when it ends; reading it is
 // no call of the driver. In the steady state a step makes one driver call: the launch. Each output
-// that is held adds one when it is let go, and one to a next step on another stream.
+// that is held adds two when it is let go (whether its stream is being captured, and an event), and
+// one to a next step on another stream.
 //
 // Steps. Where the program has traced commands, the first step runs eagerly, because libraries want
 // to have run before they are captured; the next one records, for all slots that are free then.
@@ -77,6 +78,11 @@ struct ExecutableOptions {
   // Shared by executables that together may hold so much; null: as much as there is. See
   // memory_budget.h.
   std::shared_ptr<MemoryBudget> budget;
+  // Outputs that stay in the slots are read at another address than they are written at: the same
+  // memory, mapped a second time and read-only, so that whoever holds one cannot spoil it. Costs no
+  // copy and no call in a step, and memory of each slot in whole handles (2 MiB on most devices).
+  // Only for the policy in-place. kUnimplemented where the device has no virtual memory.
+  bool alias_outputs = false;
   // What `auto` reckons with; nothing: measured on the device, once per process.
   std::optional<PrimitiveCosts> costs;
 };
@@ -91,13 +97,16 @@ class KEEL_EXPORT HeldOutput {
   ~HeldOutput();
 
   explicit operator bool() const { return state_ != nullptr; }
-  // In the slot's own memory: to be read, not written.
+  // In the slot's own memory: to be read, not written. With ExecutableOptions::alias_outputs it is
+  // a second address of it, where a write is a fault.
   DeviceAddress address() const { return address_; }
   Bytes size() const { return size_; }
   // Another stream than the step's reads it: the slot's next step comes after what that stream, and
   // the step's own, have queued when this output is let go. Neither has to live longer than that.
   Status RecordUse(hal::StreamHandle stream);
-  // Lets go. OK for one that holds nothing.
+  // Lets go. OK for one that holds nothing. Also while one of those streams is being captured, and
+  // without becoming a part of that; a step on another stream then fails with kFailedPrecondition
+  // until the capture has ended.
   Status Close();
 
  private:
@@ -169,7 +178,8 @@ class KEEL_EXPORT Executable {
   Status Bind(BindingId binding, Buffer buffer);
 
   // A slot, for a step on this stream. Prefers one that is idle, then one that was last used on
-  // this stream; waits for one of the others. kDeadlineExceeded says what the slots are doing;
+  // this stream (the latter first, where no policy ever rewrites what a running step reads); waits
+  // for one of the others. kDeadlineExceeded says what the slots are doing;
   // kResourceExhausted: no memory for the slots, of the device or of the budget.
   Result<Lease> Acquire(hal::StreamHandle stream, Deadline deadline);
 

@@ -15,10 +15,15 @@ namespace keel::graph {
 struct PrimitiveCosts {
   double patch_us = 0.5;                 // the host's, to rewrite one command
   double copy_bytes_per_us = 1'000'000;  // the device's, read and written
+  double copy_step_us = 0;  // the device's, for the kernels of a step that copies anything
+  double trace_us = 100;    // the host's, to exchange a traced command; learnt from those that were
 
   // Of one step, both sides added up.
   double PatchedStep(double moves_per_step, double commands) const {
     return moves_per_step * commands * patch_us;
+  }
+  double TracedStep(double moves_per_step, double commands) const {
+    return moves_per_step * commands * trace_us;
   }
   double CopiedStep(double bytes) const { return bytes / copy_bytes_per_us; }
 };

@@ -91,6 +91,17 @@ struct ReplayReport {
     }
   }
 
+  // As if new; cheaper.
+  void Clear() {
+    step = 0;
+    slot = graphs = rebound = patched = remapped = recorded = traced = traces_reused = chosen = 0;
+    copied_in = copied_out = {};
+    eager = false;
+    waited_ns = 0;
+    actions_left_out = 0;
+    action_count_ = 0;
+  }
+
   // For people: one line per action.
   KEEL_EXPORT std::string ToString(std::span<const BindingSpec> bindings) const;
 

@@ -8,6 +8,7 @@
 // Thread-safe. Streams must live until a step was launched on another, or the arena is gone.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -16,6 +17,7 @@
 #include "keel/base/mutex.h"
 #include "keel/base/result.h"
 #include "keel/hal/stream.h"
+#include "keel/memory/event_pool.h"
 #include "keel/memory/process_memory.h"
 
 namespace keel::graph {
@@ -23,9 +25,12 @@ namespace keel::graph {
 class KEEL_EXPORT ScratchArena {
  public:
   // Of the size of the largest need (Program::scratch_bytes says what a program needs).
-  static Result<std::shared_ptr<ScratchArena>> Create(std::shared_ptr<memory::DeviceMemory> memory,
-                                                      Bytes size);
-  // Waits for the last step.
+  static Result<std::shared_ptr<ScratchArena>> Create(
+      std::shared_ptr<memory::DeviceMemory> memory, Bytes size,
+      std::chrono::milliseconds patience = std::chrono::seconds(10));
+  // Waits for the last step, for as long as `patience` says. What still runs then keeps the memory
+  // until the device's retry list finds it done (retry_list.h). While the last step's stream is
+  // being captured nothing can be known of it: the memory is lost, and a warning says so.
   ~ScratchArena();
   ScratchArena(const ScratchArena&) = delete;
   ScratchArena& operator=(const ScratchArena&) = delete;
@@ -42,11 +47,17 @@ class KEEL_EXPORT ScratchArena {
       KEEL_EXCLUDES(mutex_);
 
  private:
-  ScratchArena(std::shared_ptr<memory::DeviceMemory> memory, hal::Stream stream)
-      : memory_(std::move(memory)), stream_(std::move(stream)) {}
+  ScratchArena(std::shared_ptr<memory::DeviceMemory> memory, hal::Stream stream,
+               std::chrono::milliseconds patience)
+      : memory_(std::move(memory)), stream_(std::move(stream)), patience_(patience) {}
+  // Recorded behind the last step; nothing, if there was none.
+  Result<memory::PooledEvent> MarkLast() KEEL_EXCLUDES(mutex_);
+  static Status GiveBack(memory::DeviceMemory& memory, DeviceAddress address,
+                         hal::StreamHandle stream);
 
   const std::shared_ptr<memory::DeviceMemory> memory_;
-  const hal::Stream stream_;  // that the memory was allocated for
+  hal::Stream stream_;  // that the memory was allocated for
+  const std::chrono::milliseconds patience_;
   DeviceAddress address_;
   Bytes size_;
   Mutex mutex_;

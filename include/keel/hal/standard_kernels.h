@@ -26,6 +26,15 @@ inline constexpr std::string_view kSpin = "keel_spin";
 // (destination, source): copies each piece of each row whose destination is not 0. A block of the
 // grid copies a piece at a time. The rows may be pinned host memory.
 inline constexpr std::string_view kCopyTable = "keel_copy_table";
+// (in u64* pieces, in u64* rows, u64 n, u64 direct, in u64* far, out u64* near, u64 words): copies
+// as keel_copy_table does, and near[i] = far[i] by its last block, which is one more than there are
+// pieces if nothing is to wait for it. Piece i must be of row i for i < direct: both are looked up
+// at once then.
+inline constexpr std::string_view kCopyIn = "keel_copy_in";
+// (in u64* pieces, in u64* rows, u64 n, u64 direct, inout u64* control, out u64* seen): copies
+// likewise, and marks as keel_mark does, with control[0] as the count, once all blocks have copied.
+// control[1] counts them: it is 0 before, and after. n is not 0.
+inline constexpr std::string_view kCopyOut = "keel_copy_out";
 // (inout u64* count, out u64* seen): *count += 1, and *seen = *count after everything before it is
 // visible. `seen` may be pinned host memory, which the host then reads without a call.
 inline constexpr std::string_view kMark = "keel_mark";

@@ -53,6 +53,7 @@
 namespace keel::memory {
 
 class AllocatorCore;
+class WholeMemory;
 
 // A pool of its own, for the memory of recorded graphs; 0 is everybody's.
 using PoolId = std::uint64_t;
@@ -212,6 +213,7 @@ class KEEL_EXPORT DeviceAllocator {
   std::string Check();
 
  private:
+  friend class WholeMemory;  // whole_memory.h
   explicit DeviceAllocator(std::shared_ptr<AllocatorCore> core);
   std::shared_ptr<AllocatorCore> core_;
 };

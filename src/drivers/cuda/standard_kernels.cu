@@ -17,6 +17,19 @@ struct Machine {
   static __attribute__((device)) U64 Load(const U64* from) {
     return *reinterpret_cast<const volatile U64*>(from);
   }
+  // Volatile, so that it stays where it is written and does not sink behind a branch.
+  static __attribute__((device)) U64 Fetch(const U64* from) {
+    U64 value;
+    asm volatile("ld.u64 %0, [%1];" : "=l"(value) : "l"(from));
+    return value;
+  }
+  static __attribute__((device)) void Gather() { __nvvm_bar_sync(0); }
+  static __attribute__((device)) U64 Arrive(U64* at) {
+    __nvvm_membar_gl();
+    const U64 before = __atomic_fetch_add(at, U64(1), __ATOMIC_RELAXED);
+    __nvvm_membar_gl();
+    return before + 1;
+  }
   static __attribute__((device)) void Publish(U64* to, U64 value) {
     __nvvm_membar_sys();
     *reinterpret_cast<volatile U64*>(to) = value;

@@ -1,5 +1,5 @@
 // Made by tools/kernels/make_ptx.py; change its sources instead.
-// From 2e6afbde235684e45cd8730730a0177b3eb4e93061eee8db92768ea178e101fa
+// From 8e2d702834ee1f46b65ba64cad74005ca8a6950def721f4020c40306a6c9ad62
 #pragma once
 
 #include <string_view>
@@ -264,19 +264,14 @@ $L__BB5_3:
 	.param .u64 keel_copy_table_param_2
 )
 {
-	.local .align 16 .b8 	__local_depot6[48];
-	.reg .b64 	%SP;
-	.reg .b64 	%SPL;
 	.reg .pred 	%p<22>;
 	.reg .b16 	%rs<6>;
 	.reg .b32 	%r<21>;
-	.reg .b64 	%rd<199>;
-	mov.u64 	%SPL, __local_depot6;
-	cvta.local.u64 	%SP, %SPL;
+	.reg .b64 	%rd<196>;
 	ld.param.u64 	%rd105, [keel_copy_table_param_2];
 	mov.u32 	%r2, %ctaid.x;
-	cvt.u64.u32 	%rd171, %r2;
-	setp.ge.u64 	%p1, %rd171, %rd105;
+	cvt.u64.u32 	%rd168, %r2;
+	setp.ge.u64 	%p1, %rd168, %rd105;
 	@%p1 bra 	$L__BB6_25;
 	ld.param.u64 	%rd106, [keel_copy_table_param_0];
 	ld.param.u64 	%rd107, [keel_copy_table_param_1];
@@ -304,19 +299,25 @@ $L__BB5_3:
 	mov.b32 	%r7, 1;
 	mov.b32 	%r17, 0;
 $L__BB6_2:
-	mul.lo.s64 	%rd108, %rd171, 24;
-	add.s64 	%rd20, %rd2, %rd108;
-	ld.global.u64 	%rd109, [%rd20];
-	shl.b64 	%rd110, %rd109, 4;
-	add.s64 	%rd22, %rd1, %rd110;
-	ld.global.u64 	%rd23, [%rd22];
-	setp.eq.s64 	%p2, %rd23, 0;
+	mul.lo.s64 	%rd118, %rd168, 24;
+	add.s64 	%rd119, %rd2, %rd118;
+	cvta.global.u64 	%rd109, %rd119;
+	ld.u64 %rd108, [%rd109];
+	shl.b64 	%rd120, %rd108, 4;
+	add.s64 	%rd121, %rd1, %rd120;
+	cvta.global.u64 	%rd111, %rd121;
+	ld.u64 %rd110, [%rd111];
+	add.s64 	%rd113, %rd111, 8;
+	ld.u64 %rd112, [%rd113];
+	add.s64 	%rd115, %rd109, 8;
+	ld.u64 %rd114, [%rd115];
+	add.s64 	%rd117, %rd109, 16;
+	ld.u64 %rd116, [%rd117];
+	setp.eq.s64 	%p2, %rd110, 0;
 	mov.u32 	%r20, %r6;
 	@%p2 bra 	$L__BB6_23;
-	ld.global.u64 	%rd111, [%rd22+8];
-	ld.global.u64 	%rd112, [%rd20+8];
-	add.s64 	%rd62, %rd112, %rd23;
-	add.s64 	%rd61, %rd112, %rd111;
+	add.s64 	%rd62, %rd114, %rd110;
+	add.s64 	%rd61, %rd114, %rd112;
 	setp.eq.s64 	%p3, %rd62, 0;
 	setp.eq.s64 	%p4, %rd61, 0;
 	or.pred  	%p5, %p3, %p4;
@@ -329,26 +330,25 @@ $L__BB6_23:
 	@%p20 bra 	$L__BB6_24;
 	bra.uni 	$L__BB6_25;
 $L__BB6_24:
-	add.s64 	%rd171, %rd171, %rd4;
-	setp.lt.u64 	%p21, %rd171, %rd105;
+	add.s64 	%rd168, %rd168, %rd4;
+	setp.lt.u64 	%p21, %rd168, %rd105;
 	@%p21 bra 	$L__BB6_2;
 	bra.uni 	$L__BB6_25;
 $L__BB6_4:
-	ld.global.u64 	%rd21, [%rd20+16];
-	or.b64  	%rd113, %rd61, %rd21;
-	or.b64  	%rd26, %rd113, %rd62;
-	and.b64  	%rd114, %rd26, 15;
-	setp.ne.s64 	%p6, %rd114, 0;
+	or.b64  	%rd122, %rd62, %rd61;
+	or.b64  	%rd26, %rd122, %rd116;
+	and.b64  	%rd123, %rd26, 15;
+	setp.ne.s64 	%p6, %rd123, 0;
 	@%p6 bra 	$L__BB6_11;
 	bra.uni 	$L__BB6_5;
 $L__BB6_11:
-	and.b64  	%rd115, %rd26, 3;
-	setp.ne.s64 	%p7, %rd115, 0;
+	and.b64  	%rd124, %rd26, 3;
+	setp.ne.s64 	%p7, %rd124, 0;
 	@%p7 bra 	$L__BB6_18;
 	bra.uni 	$L__BB6_12;
 $L__BB6_18:
-	setp.ge.u64 	%p8, %rd8, %rd21;
-	mov.u64 	%rd197, %rd5;
+	setp.ge.u64 	%p8, %rd8, %rd116;
+	mov.u64 	%rd194, %rd5;
 	@%p8 bra 	$L__BB6_21;
 	add.s64 	%rd93, %rd62, %rd7;
 	add.s64 	%rd94, %rd61, %rd7;
@@ -356,189 +356,741 @@ $L__BB6_18:
 	add.s64 	%rd96, %rd62, %rd6;
 	add.s64 	%rd97, %rd61, %rd10;
 	add.s64 	%rd98, %rd61, %rd6;
-	mov.u64 	%rd197, %rd5;
+	mov.u64 	%rd194, %rd5;
 $L__BB6_20:
-	add.s64 	%rd116, %rd61, %rd197;
-	ld.u8 	%rs1, [%rd116];
-	add.s64 	%rd117, %rd98, %rd197;
-	ld.u8 	%rs2, [%rd117];
-	add.s64 	%rd118, %rd97, %rd197;
-	ld.u8 	%rs3, [%rd118];
-	add.s64 	%rd119, %rd94, %rd197;
-	ld.u8 	%rs4, [%rd119];
-	add.s64 	%rd120, %rd62, %rd197;
-	st.u8 	[%rd120], %rs1;
-	add.s64 	%rd121, %rd96, %rd197;
-	st.u8 	[%rd121], %rs2;
-	add.s64 	%rd122, %rd95, %rd197;
-	st.u8 	[%rd122], %rs3;
-	add.s64 	%rd123, %rd93, %rd197;
-	st.u8 	[%rd123], %rs4;
-	add.s64 	%rd197, %rd197, %rd9;
-	add.s64 	%rd124, %rd7, %rd197;
-	setp.lt.u64 	%p9, %rd124, %rd21;
+	add.s64 	%rd125, %rd61, %rd194;
+	ld.u8 	%rs1, [%rd125];
+	add.s64 	%rd126, %rd98, %rd194;
+	ld.u8 	%rs2, [%rd126];
+	add.s64 	%rd127, %rd97, %rd194;
+	ld.u8 	%rs3, [%rd127];
+	add.s64 	%rd128, %rd94, %rd194;
+	ld.u8 	%rs4, [%rd128];
+	add.s64 	%rd129, %rd62, %rd194;
+	st.u8 	[%rd129], %rs1;
+	add.s64 	%rd130, %rd96, %rd194;
+	st.u8 	[%rd130], %rs2;
+	add.s64 	%rd131, %rd95, %rd194;
+	st.u8 	[%rd131], %rs3;
+	add.s64 	%rd132, %rd93, %rd194;
+	st.u8 	[%rd132], %rs4;
+	add.s64 	%rd194, %rd194, %rd9;
+	add.s64 	%rd133, %rd7, %rd194;
+	setp.lt.u64 	%p9, %rd133, %rd116;
 	@%p9 bra 	$L__BB6_20;
 $L__BB6_21:
-	setp.ge.u64 	%p10, %rd197, %rd21;
+	setp.ge.u64 	%p10, %rd194, %rd116;
 	mov.u32 	%r20, %r17;
 	@%p10 bra 	$L__BB6_23;
 $L__BB6_22:
-	add.s64 	%rd125, %rd61, %rd197;
-	ld.u8 	%rs5, [%rd125];
-	add.s64 	%rd126, %rd62, %rd197;
-	st.u8 	[%rd126], %rs5;
-	add.s64 	%rd197, %rd197, %rd6;
-	setp.lt.u64 	%p11, %rd197, %rd21;
+	add.s64 	%rd134, %rd61, %rd194;
+	ld.u8 	%rs5, [%rd134];
+	add.s64 	%rd135, %rd62, %rd194;
+	st.u8 	[%rd135], %rs5;
+	add.s64 	%rd194, %rd194, %rd6;
+	setp.lt.u64 	%p11, %rd194, %rd116;
 	mov.u32 	%r20, %r17;
 	@%p11 bra 	$L__BB6_22;
 	bra.uni 	$L__BB6_23;
 $L__BB6_5:
-	shr.u64 	%rd27, %rd21, 4;
+	shr.u64 	%rd27, %rd116, 4;
 	setp.ge.u64 	%p16, %rd8, %rd27;
-	mov.u64 	%rd176, %rd5;
+	mov.u64 	%rd173, %rd5;
 	@%p16 bra 	$L__BB6_8;
-	add.s64 	%rd181, %rd62, %rd16;
-	add.s64 	%rd180, %rd61, %rd16;
-	add.s64 	%rd179, %rd62, %rd18;
-	add.s64 	%rd178, %rd62, %rd13;
-	add.s64 	%rd175, %rd61, %rd18;
-	add.s64 	%rd174, %rd61, %rd13;
-	mov.u64 	%rd173, %rd61;
-	mov.u64 	%rd176, %rd5;
-	mov.u64 	%rd177, %rd62;
+	add.s64 	%rd178, %rd62, %rd16;
+	add.s64 	%rd177, %rd61, %rd16;
+	add.s64 	%rd176, %rd62, %rd18;
+	add.s64 	%rd175, %rd62, %rd13;
+	add.s64 	%rd172, %rd61, %rd18;
+	add.s64 	%rd171, %rd61, %rd13;
+	mov.u64 	%rd170, %rd61;
+	mov.u64 	%rd173, %rd5;
+	mov.u64 	%rd174, %rd62;
 $L__BB6_7:
-	add.s64 	%rd138, %rd173, %rd15;
-	add.s64 	%rd139, %rd174, %rd15;
-	ld.u64 	%rd140, [%rd139+8];
-	add.u64 	%rd141, %SP, 0;
-	or.b64  	%rd142, %rd141, 8;
-	st.u64 	[%rd142], %rd140;
-	ld.u64 	%rd143, [%rd139];
-	st.u64 	[%SP+0], %rd143;
-	add.s64 	%rd144, %rd175, %rd15;
-	ld.u64 	%rd145, [%rd144+8];
-	add.u64 	%rd146, %SP, 16;
-	or.b64  	%rd147, %rd146, 8;
-	st.u64 	[%rd147], %rd145;
-	ld.u64 	%rd148, [%rd144];
-	st.u64 	[%SP+16], %rd148;
-	add.s64 	%rd149, %rd180, %rd15;
-	ld.u64 	%rd150, [%rd149+8];
-	add.u64 	%rd151, %SP, 32;
-	or.b64  	%rd152, %rd151, 8;
-	st.u64 	[%rd152], %rd150;
-	ld.u64 	%rd153, [%rd149];
-	st.u64 	[%SP+32], %rd153;
-	add.s64 	%rd154, %rd177, %rd15;
-	ld.u64 	%rd155, [%rd138];
-	st.u64 	[%rd154], %rd155;
-	ld.u64 	%rd156, [%rd138+8];
-	st.u64 	[%rd154+8], %rd156;
-	add.s64 	%rd157, %rd178, %rd15;
-	ld.u64 	%rd158, [%rd142];
-	st.u64 	[%rd157+8], %rd158;
-	ld.u64 	%rd159, [%SP+0];
-	st.u64 	[%rd157], %rd159;
-	add.s64 	%rd160, %rd179, %rd15;
-	ld.u64 	%rd161, [%rd147];
-	st.u64 	[%rd160+8], %rd161;
-	ld.u64 	%rd162, [%SP+16];
-	st.u64 	[%rd160], %rd162;
-	add.s64 	%rd163, %rd181, %rd15;
-	ld.u64 	%rd164, [%rd152];
-	st.u64 	[%rd163+8], %rd164;
-	ld.u64 	%rd165, [%SP+32];
-	st.u64 	[%rd163], %rd165;
-	add.s64 	%rd181, %rd181, %rd17;
-	add.s64 	%rd180, %rd180, %rd17;
-	add.s64 	%rd179, %rd179, %rd17;
+	add.s64 	%rd147, %rd170, %rd15;
+	ld.v2.u64 	{%rd148, %rd149}, [%rd147];
+	add.s64 	%rd150, %rd171, %rd15;
+	ld.v2.u64 	{%rd151, %rd152}, [%rd150];
+	add.s64 	%rd153, %rd172, %rd15;
+	ld.v2.u64 	{%rd154, %rd155}, [%rd153];
+	add.s64 	%rd156, %rd177, %rd15;
+	ld.v2.u64 	{%rd157, %rd158}, [%rd156];
+	add.s64 	%rd159, %rd174, %rd15;
+	st.v2.u64 	[%rd159], {%rd148, %rd149};
+	add.s64 	%rd160, %rd175, %rd15;
+	st.v2.u64 	[%rd160], {%rd151, %rd152};
+	add.s64 	%rd161, %rd176, %rd15;
+	st.v2.u64 	[%rd161], {%rd154, %rd155};
+	add.s64 	%rd162, %rd178, %rd15;
+	st.v2.u64 	[%rd162], {%rd157, %rd158};
 	add.s64 	%rd178, %rd178, %rd17;
 	add.s64 	%rd177, %rd177, %rd17;
-	add.s64 	%rd176, %rd176, %rd9;
-	add.s64 	%rd166, %rd7, %rd176;
+	add.s64 	%rd176, %rd176, %rd17;
 	add.s64 	%rd175, %rd175, %rd17;
 	add.s64 	%rd174, %rd174, %rd17;
-	add.s64 	%rd173, %rd173, %rd17;
-	setp.lt.u64 	%p17, %rd166, %rd27;
+	add.s64 	%rd173, %rd173, %rd9;
+	add.s64 	%rd163, %rd7, %rd173;
+	add.s64 	%rd172, %rd172, %rd17;
+	add.s64 	%rd171, %rd171, %rd17;
+	add.s64 	%rd170, %rd170, %rd17;
+	setp.lt.u64 	%p17, %rd163, %rd27;
 	@%p17 bra 	$L__BB6_7;
 $L__BB6_8:
-	setp.ge.u64 	%p18, %rd176, %rd27;
+	setp.ge.u64 	%p18, %rd173, %rd27;
 	mov.u32 	%r20, %r17;
 	@%p18 bra 	$L__BB6_23;
-	shl.b64 	%rd182, %rd176, 4;
+	shl.b64 	%rd179, %rd173, 4;
 $L__BB6_10:
-	add.s64 	%rd167, %rd61, %rd182;
-	add.s64 	%rd168, %rd62, %rd182;
-	ld.u64 	%rd169, [%rd167+8];
-	st.u64 	[%rd168+8], %rd169;
-	ld.u64 	%rd170, [%rd167];
-	st.u64 	[%rd168], %rd170;
-	add.s64 	%rd176, %rd176, %rd6;
-	add.s64 	%rd182, %rd182, %rd13;
-	setp.lt.u64 	%p19, %rd176, %rd27;
+	add.s64 	%rd164, %rd61, %rd179;
+	ld.v2.u64 	{%rd165, %rd166}, [%rd164];
+	add.s64 	%rd167, %rd62, %rd179;
+	st.v2.u64 	[%rd167], {%rd165, %rd166};
+	add.s64 	%rd173, %rd173, %rd6;
+	add.s64 	%rd179, %rd179, %rd13;
+	setp.lt.u64 	%p19, %rd173, %rd27;
 	mov.u32 	%r20, %r17;
 	@%p19 bra 	$L__BB6_10;
 	bra.uni 	$L__BB6_23;
 $L__BB6_12:
-	shr.u64 	%rd60, %rd21, 2;
+	shr.u64 	%rd60, %rd116, 2;
 	setp.ge.u64 	%p12, %rd8, %rd60;
-	mov.u64 	%rd188, %rd5;
+	mov.u64 	%rd185, %rd5;
 	@%p12 bra 	$L__BB6_15;
-	add.s64 	%rd193, %rd62, %rd12;
-	add.s64 	%rd192, %rd61, %rd12;
-	add.s64 	%rd191, %rd62, %rd14;
-	add.s64 	%rd190, %rd62, %rd9;
-	add.s64 	%rd187, %rd61, %rd14;
-	add.s64 	%rd186, %rd61, %rd9;
-	mov.u64 	%rd185, %rd61;
-	mov.u64 	%rd188, %rd5;
-	mov.u64 	%rd189, %rd62;
+	add.s64 	%rd190, %rd62, %rd12;
+	add.s64 	%rd189, %rd61, %rd12;
+	add.s64 	%rd188, %rd62, %rd14;
+	add.s64 	%rd187, %rd62, %rd9;
+	add.s64 	%rd184, %rd61, %rd14;
+	add.s64 	%rd183, %rd61, %rd9;
+	mov.u64 	%rd182, %rd61;
+	mov.u64 	%rd185, %rd5;
+	mov.u64 	%rd186, %rd62;
 $L__BB6_14:
-	add.s64 	%rd127, %rd185, %rd11;
-	ld.u32 	%r10, [%rd127];
-	add.s64 	%rd128, %rd186, %rd11;
-	ld.u32 	%r11, [%rd128];
-	add.s64 	%rd129, %rd187, %rd11;
-	ld.u32 	%r12, [%rd129];
-	add.s64 	%rd130, %rd192, %rd11;
-	ld.u32 	%r13, [%rd130];
-	add.s64 	%rd131, %rd189, %rd11;
-	st.u32 	[%rd131], %r10;
-	add.s64 	%rd132, %rd190, %rd11;
-	st.u32 	[%rd132], %r11;
-	add.s64 	%rd133, %rd191, %rd11;
-	st.u32 	[%rd133], %r12;
-	add.s64 	%rd134, %rd193, %rd11;
-	st.u32 	[%rd134], %r13;
-	add.s64 	%rd193, %rd193, %rd13;
-	add.s64 	%rd192, %rd192, %rd13;
-	add.s64 	%rd191, %rd191, %rd13;
+	add.s64 	%rd136, %rd182, %rd11;
+	ld.u32 	%r10, [%rd136];
+	add.s64 	%rd137, %rd183, %rd11;
+	ld.u32 	%r11, [%rd137];
+	add.s64 	%rd138, %rd184, %rd11;
+	ld.u32 	%r12, [%rd138];
+	add.s64 	%rd139, %rd189, %rd11;
+	ld.u32 	%r13, [%rd139];
+	add.s64 	%rd140, %rd186, %rd11;
+	st.u32 	[%rd140], %r10;
+	add.s64 	%rd141, %rd187, %rd11;
+	st.u32 	[%rd141], %r11;
+	add.s64 	%rd142, %rd188, %rd11;
+	st.u32 	[%rd142], %r12;
+	add.s64 	%rd143, %rd190, %rd11;
+	st.u32 	[%rd143], %r13;
 	add.s64 	%rd190, %rd190, %rd13;
 	add.s64 	%rd189, %rd189, %rd13;
-	add.s64 	%rd188, %rd188, %rd9;
-	add.s64 	%rd135, %rd7, %rd188;
+	add.s64 	%rd188, %rd188, %rd13;
 	add.s64 	%rd187, %rd187, %rd13;
 	add.s64 	%rd186, %rd186, %rd13;
-	add.s64 	%rd185, %rd185, %rd13;
-	setp.lt.u64 	%p13, %rd135, %rd60;
+	add.s64 	%rd185, %rd185, %rd9;
+	add.s64 	%rd144, %rd7, %rd185;
+	add.s64 	%rd184, %rd184, %rd13;
+	add.s64 	%rd183, %rd183, %rd13;
+	add.s64 	%rd182, %rd182, %rd13;
+	setp.lt.u64 	%p13, %rd144, %rd60;
 	@%p13 bra 	$L__BB6_14;
 $L__BB6_15:
-	setp.ge.u64 	%p14, %rd188, %rd60;
+	setp.ge.u64 	%p14, %rd185, %rd60;
 	mov.u32 	%r20, %r17;
 	@%p14 bra 	$L__BB6_23;
-	shl.b64 	%rd194, %rd188, 2;
+	shl.b64 	%rd191, %rd185, 2;
 $L__BB6_17:
-	add.s64 	%rd136, %rd61, %rd194;
-	ld.u32 	%r16, [%rd136];
-	add.s64 	%rd137, %rd62, %rd194;
-	st.u32 	[%rd137], %r16;
-	add.s64 	%rd188, %rd188, %rd6;
-	add.s64 	%rd194, %rd194, %rd9;
-	setp.lt.u64 	%p15, %rd188, %rd60;
+	add.s64 	%rd145, %rd61, %rd191;
+	ld.u32 	%r16, [%rd145];
+	add.s64 	%rd146, %rd62, %rd191;
+	st.u32 	[%rd146], %r16;
+	add.s64 	%rd185, %rd185, %rd6;
+	add.s64 	%rd191, %rd191, %rd9;
+	setp.lt.u64 	%p15, %rd185, %rd60;
 	mov.u32 	%r20, %r17;
 	@%p15 bra 	$L__BB6_17;
 	bra.uni 	$L__BB6_23;
 $L__BB6_25:
+	ret;
+}
+.visible .entry keel_copy_in(
+	.param .u64 keel_copy_in_param_0,
+	.param .u64 keel_copy_in_param_1,
+	.param .u64 keel_copy_in_param_2,
+	.param .u64 keel_copy_in_param_3,
+	.param .u64 keel_copy_in_param_4,
+	.param .u64 keel_copy_in_param_5,
+	.param .u64 keel_copy_in_param_6
+)
+{
+	.reg .pred 	%p<27>;
+	.reg .b16 	%rs<6>;
+	.reg .b32 	%r<22>;
+	.reg .b64 	%rd<220>;
+	ld.param.u64 	%rd116, [keel_copy_in_param_2];
+	ld.param.u64 	%rd120, [keel_copy_in_param_6];
+	mov.u32 	%r2, %ctaid.x;
+	cvt.u64.u32 	%rd191, %r2;
+	mov.u32 	%r3, %nctaid.x;
+	cvt.u64.u32 	%rd5, %r3;
+	mov.u32 	%r4, %tid.x;
+	cvt.u64.u32 	%rd6, %r4;
+	mov.u32 	%r6, %ntid.x;
+	cvt.u64.u32 	%rd7, %r6;
+	add.s64 	%rd123, %rd191, 1;
+	setp.eq.s64 	%p1, %rd123, %rd5;
+	setp.lt.u64 	%p2, %rd6, %rd120;
+	and.pred  	%p3, %p1, %p2;
+	@!%p3 bra 	$L__BB7_3;
+	bra.uni 	$L__BB7_1;
+$L__BB7_1:
+	ld.param.u64 	%rd118, [keel_copy_in_param_4];
+	ld.param.u64 	%rd121, [keel_copy_in_param_5];
+	cvta.to.global.u64 	%rd1, %rd121;
+	shl.b64 	%rd189, %rd6, 3;
+	shl.b64 	%rd9, %rd7, 3;
+	mov.u64 	%rd190, %rd6;
+$L__BB7_2:
+	add.s64 	%rd125, %rd118, %rd189;
+	ld.u64 %rd124, [%rd125];
+	add.s64 	%rd126, %rd1, %rd189;
+	st.global.u64 	[%rd126], %rd124;
+	add.s64 	%rd190, %rd190, %rd7;
+	add.s64 	%rd189, %rd189, %rd9;
+	setp.lt.u64 	%p4, %rd190, %rd120;
+	@%p4 bra 	$L__BB7_2;
+$L__BB7_3:
+	setp.ge.u64 	%p5, %rd191, %rd116;
+	@%p5 bra 	$L__BB7_30;
+	ld.param.u64 	%rd115, [keel_copy_in_param_0];
+	ld.param.u64 	%rd122, [keel_copy_in_param_1];
+	ld.param.u64 	%rd117, [keel_copy_in_param_3];
+	cvta.to.global.u64 	%rd2, %rd122;
+	cvta.to.global.u64 	%rd3, %rd115;
+	mul.lo.s64 	%rd14, %rd7, 3;
+	add.s64 	%rd15, %rd14, %rd6;
+	shl.b64 	%rd16, %rd7, 2;
+	shl.b64 	%rd17, %rd7, 1;
+	shl.b64 	%rd18, %rd6, 2;
+	mul.lo.s64 	%rd19, %rd7, 12;
+	shl.b64 	%rd20, %rd7, 4;
+	shl.b64 	%rd21, %rd7, 3;
+	shl.b64 	%rd22, %rd6, 4;
+	mul.lo.s64 	%rd23, %rd7, 48;
+	shl.b64 	%rd24, %rd7, 6;
+	shl.b64 	%rd25, %rd7, 5;
+	mov.b32 	%r7, 4;
+	mov.b32 	%r8, 1;
+	mov.b32 	%r18, 0;
+$L__BB7_5:
+	setp.lt.u64 	%p6, %rd191, %rd117;
+	mul.lo.s64 	%rd127, %rd191, 24;
+	mov.u64 	%rd192, %rd191;
+	@%p6 bra 	$L__BB7_7;
+	add.s64 	%rd129, %rd115, %rd127;
+	ld.u64 %rd192, [%rd129];
+$L__BB7_7:
+	shl.b64 	%rd138, %rd192, 4;
+	add.s64 	%rd139, %rd2, %rd138;
+	cvta.global.u64 	%rd131, %rd139;
+	ld.u64 %rd130, [%rd131];
+	add.s64 	%rd133, %rd131, 8;
+	ld.u64 %rd132, [%rd133];
+	add.s64 	%rd141, %rd3, %rd127;
+	cvta.global.u64 	%rd142, %rd141;
+	add.s64 	%rd135, %rd142, 8;
+	ld.u64 %rd134, [%rd135];
+	add.s64 	%rd137, %rd142, 16;
+	ld.u64 %rd136, [%rd137];
+	setp.eq.s64 	%p7, %rd130, 0;
+	mov.u32 	%r21, %r7;
+	@%p7 bra 	$L__BB7_28;
+	add.s64 	%rd72, %rd134, %rd130;
+	add.s64 	%rd71, %rd134, %rd132;
+	setp.eq.s64 	%p8, %rd72, 0;
+	setp.eq.s64 	%p9, %rd71, 0;
+	or.pred  	%p10, %p8, %p9;
+	mov.u32 	%r21, %r8;
+	@%p10 bra 	$L__BB7_28;
+	bra.uni 	$L__BB7_9;
+$L__BB7_28:
+	or.b32  	%r20, %r21, 4;
+	setp.eq.s32 	%p25, %r20, 4;
+	@%p25 bra 	$L__BB7_29;
+	bra.uni 	$L__BB7_30;
+$L__BB7_29:
+	add.s64 	%rd191, %rd191, %rd5;
+	setp.lt.u64 	%p26, %rd191, %rd116;
+	@%p26 bra 	$L__BB7_5;
+	bra.uni 	$L__BB7_30;
+$L__BB7_9:
+	or.b64  	%rd143, %rd72, %rd71;
+	or.b64  	%rd36, %rd143, %rd136;
+	and.b64  	%rd144, %rd36, 15;
+	setp.ne.s64 	%p11, %rd144, 0;
+	@%p11 bra 	$L__BB7_16;
+	bra.uni 	$L__BB7_10;
+$L__BB7_16:
+	and.b64  	%rd145, %rd36, 3;
+	setp.ne.s64 	%p12, %rd145, 0;
+	@%p12 bra 	$L__BB7_23;
+	bra.uni 	$L__BB7_17;
+$L__BB7_23:
+	setp.ge.u64 	%p13, %rd15, %rd136;
+	mov.u64 	%rd218, %rd6;
+	@%p13 bra 	$L__BB7_26;
+	add.s64 	%rd103, %rd72, %rd14;
+	add.s64 	%rd104, %rd71, %rd14;
+	add.s64 	%rd105, %rd72, %rd17;
+	add.s64 	%rd106, %rd72, %rd7;
+	add.s64 	%rd107, %rd71, %rd17;
+	add.s64 	%rd108, %rd71, %rd7;
+	mov.u64 	%rd218, %rd6;
+$L__BB7_25:
+	add.s64 	%rd146, %rd71, %rd218;
+	ld.u8 	%rs1, [%rd146];
+	add.s64 	%rd147, %rd108, %rd218;
+	ld.u8 	%rs2, [%rd147];
+	add.s64 	%rd148, %rd107, %rd218;
+	ld.u8 	%rs3, [%rd148];
+	add.s64 	%rd149, %rd104, %rd218;
+	ld.u8 	%rs4, [%rd149];
+	add.s64 	%rd150, %rd72, %rd218;
+	st.u8 	[%rd150], %rs1;
+	add.s64 	%rd151, %rd106, %rd218;
+	st.u8 	[%rd151], %rs2;
+	add.s64 	%rd152, %rd105, %rd218;
+	st.u8 	[%rd152], %rs3;
+	add.s64 	%rd153, %rd103, %rd218;
+	st.u8 	[%rd153], %rs4;
+	add.s64 	%rd218, %rd218, %rd16;
+	add.s64 	%rd154, %rd14, %rd218;
+	setp.lt.u64 	%p14, %rd154, %rd136;
+	@%p14 bra 	$L__BB7_25;
+$L__BB7_26:
+	setp.ge.u64 	%p15, %rd218, %rd136;
+	mov.u32 	%r21, %r18;
+	@%p15 bra 	$L__BB7_28;
+$L__BB7_27:
+	add.s64 	%rd155, %rd71, %rd218;
+	ld.u8 	%rs5, [%rd155];
+	add.s64 	%rd156, %rd72, %rd218;
+	st.u8 	[%rd156], %rs5;
+	add.s64 	%rd218, %rd218, %rd7;
+	setp.lt.u64 	%p16, %rd218, %rd136;
+	mov.u32 	%r21, %r18;
+	@%p16 bra 	$L__BB7_27;
+	bra.uni 	$L__BB7_28;
+$L__BB7_10:
+	shr.u64 	%rd37, %rd136, 4;
+	setp.ge.u64 	%p21, %rd15, %rd37;
+	mov.u64 	%rd197, %rd6;
+	@%p21 bra 	$L__BB7_13;
+	add.s64 	%rd202, %rd72, %rd23;
+	add.s64 	%rd201, %rd71, %rd23;
+	add.s64 	%rd200, %rd72, %rd25;
+	add.s64 	%rd199, %rd72, %rd20;
+	add.s64 	%rd196, %rd71, %rd25;
+	add.s64 	%rd195, %rd71, %rd20;
+	mov.u64 	%rd194, %rd71;
+	mov.u64 	%rd197, %rd6;
+	mov.u64 	%rd198, %rd72;
+$L__BB7_12:
+	add.s64 	%rd168, %rd194, %rd22;
+	ld.v2.u64 	{%rd169, %rd170}, [%rd168];
+	add.s64 	%rd171, %rd195, %rd22;
+	ld.v2.u64 	{%rd172, %rd173}, [%rd171];
+	add.s64 	%rd174, %rd196, %rd22;
+	ld.v2.u64 	{%rd175, %rd176}, [%rd174];
+	add.s64 	%rd177, %rd201, %rd22;
+	ld.v2.u64 	{%rd178, %rd179}, [%rd177];
+	add.s64 	%rd180, %rd198, %rd22;
+	st.v2.u64 	[%rd180], {%rd169, %rd170};
+	add.s64 	%rd181, %rd199, %rd22;
+	st.v2.u64 	[%rd181], {%rd172, %rd173};
+	add.s64 	%rd182, %rd200, %rd22;
+	st.v2.u64 	[%rd182], {%rd175, %rd176};
+	add.s64 	%rd183, %rd202, %rd22;
+	st.v2.u64 	[%rd183], {%rd178, %rd179};
+	add.s64 	%rd202, %rd202, %rd24;
+	add.s64 	%rd201, %rd201, %rd24;
+	add.s64 	%rd200, %rd200, %rd24;
+	add.s64 	%rd199, %rd199, %rd24;
+	add.s64 	%rd198, %rd198, %rd24;
+	add.s64 	%rd197, %rd197, %rd16;
+	add.s64 	%rd184, %rd14, %rd197;
+	add.s64 	%rd196, %rd196, %rd24;
+	add.s64 	%rd195, %rd195, %rd24;
+	add.s64 	%rd194, %rd194, %rd24;
+	setp.lt.u64 	%p22, %rd184, %rd37;
+	@%p22 bra 	$L__BB7_12;
+$L__BB7_13:
+	setp.ge.u64 	%p23, %rd197, %rd37;
+	mov.u32 	%r21, %r18;
+	@%p23 bra 	$L__BB7_28;
+	shl.b64 	%rd203, %rd197, 4;
+$L__BB7_15:
+	add.s64 	%rd185, %rd71, %rd203;
+	ld.v2.u64 	{%rd186, %rd187}, [%rd185];
+	add.s64 	%rd188, %rd72, %rd203;
+	st.v2.u64 	[%rd188], {%rd186, %rd187};
+	add.s64 	%rd197, %rd197, %rd7;
+	add.s64 	%rd203, %rd203, %rd20;
+	setp.lt.u64 	%p24, %rd197, %rd37;
+	mov.u32 	%r21, %r18;
+	@%p24 bra 	$L__BB7_15;
+	bra.uni 	$L__BB7_28;
+$L__BB7_17:
+	shr.u64 	%rd70, %rd136, 2;
+	setp.ge.u64 	%p17, %rd15, %rd70;
+	mov.u64 	%rd209, %rd6;
+	@%p17 bra 	$L__BB7_20;
+	add.s64 	%rd214, %rd72, %rd19;
+	add.s64 	%rd213, %rd71, %rd19;
+	add.s64 	%rd212, %rd72, %rd21;
+	add.s64 	%rd211, %rd72, %rd16;
+	add.s64 	%rd208, %rd71, %rd21;
+	add.s64 	%rd207, %rd71, %rd16;
+	mov.u64 	%rd206, %rd71;
+	mov.u64 	%rd209, %rd6;
+	mov.u64 	%rd210, %rd72;
+$L__BB7_19:
+	add.s64 	%rd157, %rd206, %rd18;
+	ld.u32 	%r11, [%rd157];
+	add.s64 	%rd158, %rd207, %rd18;
+	ld.u32 	%r12, [%rd158];
+	add.s64 	%rd159, %rd208, %rd18;
+	ld.u32 	%r13, [%rd159];
+	add.s64 	%rd160, %rd213, %rd18;
+	ld.u32 	%r14, [%rd160];
+	add.s64 	%rd161, %rd210, %rd18;
+	st.u32 	[%rd161], %r11;
+	add.s64 	%rd162, %rd211, %rd18;
+	st.u32 	[%rd162], %r12;
+	add.s64 	%rd163, %rd212, %rd18;
+	st.u32 	[%rd163], %r13;
+	add.s64 	%rd164, %rd214, %rd18;
+	st.u32 	[%rd164], %r14;
+	add.s64 	%rd214, %rd214, %rd20;
+	add.s64 	%rd213, %rd213, %rd20;
+	add.s64 	%rd212, %rd212, %rd20;
+	add.s64 	%rd211, %rd211, %rd20;
+	add.s64 	%rd210, %rd210, %rd20;
+	add.s64 	%rd209, %rd209, %rd16;
+	add.s64 	%rd165, %rd14, %rd209;
+	add.s64 	%rd208, %rd208, %rd20;
+	add.s64 	%rd207, %rd207, %rd20;
+	add.s64 	%rd206, %rd206, %rd20;
+	setp.lt.u64 	%p18, %rd165, %rd70;
+	@%p18 bra 	$L__BB7_19;
+$L__BB7_20:
+	setp.ge.u64 	%p19, %rd209, %rd70;
+	mov.u32 	%r21, %r18;
+	@%p19 bra 	$L__BB7_28;
+	shl.b64 	%rd215, %rd209, 2;
+$L__BB7_22:
+	add.s64 	%rd166, %rd71, %rd215;
+	ld.u32 	%r17, [%rd166];
+	add.s64 	%rd167, %rd72, %rd215;
+	st.u32 	[%rd167], %r17;
+	add.s64 	%rd209, %rd209, %rd7;
+	add.s64 	%rd215, %rd215, %rd16;
+	setp.lt.u64 	%p20, %rd209, %rd70;
+	mov.u32 	%r21, %r18;
+	@%p20 bra 	$L__BB7_22;
+	bra.uni 	$L__BB7_28;
+$L__BB7_30:
+	ret;
+}
+.visible .entry keel_copy_out(
+	.param .u64 keel_copy_out_param_0,
+	.param .u64 keel_copy_out_param_1,
+	.param .u64 keel_copy_out_param_2,
+	.param .u64 keel_copy_out_param_3,
+	.param .u64 keel_copy_out_param_4,
+	.param .u64 keel_copy_out_param_5
+)
+{
+	.reg .pred 	%p<26>;
+	.reg .b16 	%rs<6>;
+	.reg .b32 	%r<23>;
+	.reg .b64 	%rd<213>;
+	ld.param.u64 	%rd111, [keel_copy_out_param_2];
+	mov.u32 	%r2, %ctaid.x;
+	cvt.u64.u32 	%rd184, %r2;
+	mov.u32 	%r3, %nctaid.x;
+	cvt.u64.u32 	%rd6, %r3;
+	mov.u32 	%r4, %tid.x;
+	cvt.u64.u32 	%rd7, %r4;
+	setp.ge.u64 	%p1, %rd184, %rd111;
+	@%p1 bra 	$L__BB8_27;
+	ld.param.u64 	%rd112, [keel_copy_out_param_3];
+	ld.param.u64 	%rd110, [keel_copy_out_param_0];
+	ld.param.u64 	%rd114, [keel_copy_out_param_1];
+	cvta.to.global.u64 	%rd3, %rd114;
+	cvta.to.global.u64 	%rd4, %rd110;
+	mov.u32 	%r5, %ntid.x;
+	cvt.u64.u32 	%rd8, %r5;
+	mul.lo.s64 	%rd9, %rd8, 3;
+	add.s64 	%rd10, %rd9, %rd7;
+	shl.b64 	%rd11, %rd8, 2;
+	shl.b64 	%rd12, %rd8, 1;
+	shl.b64 	%rd13, %rd7, 2;
+	mul.lo.s64 	%rd14, %rd8, 12;
+	shl.b64 	%rd15, %rd8, 4;
+	shl.b64 	%rd16, %rd8, 3;
+	shl.b64 	%rd17, %rd7, 4;
+	mul.lo.s64 	%rd18, %rd8, 48;
+	shl.b64 	%rd19, %rd8, 6;
+	shl.b64 	%rd20, %rd8, 5;
+	mov.b32 	%r6, 4;
+	mov.b32 	%r7, 1;
+	mov.b32 	%r17, 0;
+$L__BB8_2:
+	setp.lt.u64 	%p2, %rd184, %rd112;
+	mul.lo.s64 	%rd116, %rd184, 24;
+	mov.u64 	%rd185, %rd184;
+	@%p2 bra 	$L__BB8_4;
+	add.s64 	%rd118, %rd110, %rd116;
+	ld.u64 %rd185, [%rd118];
+$L__BB8_4:
+	shl.b64 	%rd127, %rd185, 4;
+	add.s64 	%rd128, %rd3, %rd127;
+	cvta.global.u64 	%rd120, %rd128;
+	ld.u64 %rd119, [%rd120];
+	add.s64 	%rd122, %rd120, 8;
+	ld.u64 %rd121, [%rd122];
+	add.s64 	%rd130, %rd4, %rd116;
+	cvta.global.u64 	%rd131, %rd130;
+	add.s64 	%rd124, %rd131, 8;
+	ld.u64 %rd123, [%rd124];
+	add.s64 	%rd126, %rd131, 16;
+	ld.u64 %rd125, [%rd126];
+	setp.eq.s64 	%p3, %rd119, 0;
+	mov.u32 	%r22, %r6;
+	@%p3 bra 	$L__BB8_25;
+	add.s64 	%rd67, %rd123, %rd119;
+	add.s64 	%rd66, %rd123, %rd121;
+	setp.eq.s64 	%p4, %rd67, 0;
+	setp.eq.s64 	%p5, %rd66, 0;
+	or.pred  	%p6, %p4, %p5;
+	mov.u32 	%r22, %r7;
+	@%p6 bra 	$L__BB8_25;
+	bra.uni 	$L__BB8_6;
+$L__BB8_25:
+	or.b32  	%r19, %r22, 4;
+	setp.eq.s32 	%p21, %r19, 4;
+	@%p21 bra 	$L__BB8_26;
+	bra.uni 	$L__BB8_32;
+$L__BB8_26:
+	add.s64 	%rd184, %rd184, %rd6;
+	setp.lt.u64 	%p22, %rd184, %rd111;
+	@%p22 bra 	$L__BB8_2;
+	bra.uni 	$L__BB8_27;
+$L__BB8_6:
+	or.b64  	%rd132, %rd67, %rd66;
+	or.b64  	%rd31, %rd132, %rd125;
+	and.b64  	%rd133, %rd31, 15;
+	setp.ne.s64 	%p7, %rd133, 0;
+	@%p7 bra 	$L__BB8_13;
+	bra.uni 	$L__BB8_7;
+$L__BB8_13:
+	and.b64  	%rd134, %rd31, 3;
+	setp.ne.s64 	%p8, %rd134, 0;
+	@%p8 bra 	$L__BB8_20;
+	bra.uni 	$L__BB8_14;
+$L__BB8_20:
+	setp.ge.u64 	%p9, %rd10, %rd125;
+	mov.u64 	%rd211, %rd7;
+	@%p9 bra 	$L__BB8_23;
+	add.s64 	%rd98, %rd67, %rd9;
+	add.s64 	%rd99, %rd66, %rd9;
+	add.s64 	%rd100, %rd67, %rd12;
+	add.s64 	%rd101, %rd67, %rd8;
+	add.s64 	%rd102, %rd66, %rd12;
+	add.s64 	%rd103, %rd66, %rd8;
+	mov.u64 	%rd211, %rd7;
+$L__BB8_22:
+	add.s64 	%rd135, %rd66, %rd211;
+	ld.u8 	%rs1, [%rd135];
+	add.s64 	%rd136, %rd103, %rd211;
+	ld.u8 	%rs2, [%rd136];
+	add.s64 	%rd137, %rd102, %rd211;
+	ld.u8 	%rs3, [%rd137];
+	add.s64 	%rd138, %rd99, %rd211;
+	ld.u8 	%rs4, [%rd138];
+	add.s64 	%rd139, %rd67, %rd211;
+	st.u8 	[%rd139], %rs1;
+	add.s64 	%rd140, %rd101, %rd211;
+	st.u8 	[%rd140], %rs2;
+	add.s64 	%rd141, %rd100, %rd211;
+	st.u8 	[%rd141], %rs3;
+	add.s64 	%rd142, %rd98, %rd211;
+	st.u8 	[%rd142], %rs4;
+	add.s64 	%rd211, %rd211, %rd11;
+	add.s64 	%rd143, %rd9, %rd211;
+	setp.lt.u64 	%p10, %rd143, %rd125;
+	@%p10 bra 	$L__BB8_22;
+$L__BB8_23:
+	setp.ge.u64 	%p11, %rd211, %rd125;
+	mov.u32 	%r22, %r17;
+	@%p11 bra 	$L__BB8_25;
+$L__BB8_24:
+	add.s64 	%rd144, %rd66, %rd211;
+	ld.u8 	%rs5, [%rd144];
+	add.s64 	%rd145, %rd67, %rd211;
+	st.u8 	[%rd145], %rs5;
+	add.s64 	%rd211, %rd211, %rd8;
+	setp.lt.u64 	%p12, %rd211, %rd125;
+	mov.u32 	%r22, %r17;
+	@%p12 bra 	$L__BB8_24;
+	bra.uni 	$L__BB8_25;
+$L__BB8_7:
+	shr.u64 	%rd32, %rd125, 4;
+	setp.ge.u64 	%p17, %rd10, %rd32;
+	mov.u64 	%rd190, %rd7;
+	@%p17 bra 	$L__BB8_10;
+	add.s64 	%rd195, %rd67, %rd18;
+	add.s64 	%rd194, %rd66, %rd18;
+	add.s64 	%rd193, %rd67, %rd20;
+	add.s64 	%rd192, %rd67, %rd15;
+	add.s64 	%rd189, %rd66, %rd20;
+	add.s64 	%rd188, %rd66, %rd15;
+	mov.u64 	%rd187, %rd66;
+	mov.u64 	%rd190, %rd7;
+	mov.u64 	%rd191, %rd67;
+$L__BB8_9:
+	add.s64 	%rd157, %rd187, %rd17;
+	ld.v2.u64 	{%rd158, %rd159}, [%rd157];
+	add.s64 	%rd160, %rd188, %rd17;
+	ld.v2.u64 	{%rd161, %rd162}, [%rd160];
+	add.s64 	%rd163, %rd189, %rd17;
+	ld.v2.u64 	{%rd164, %rd165}, [%rd163];
+	add.s64 	%rd166, %rd194, %rd17;
+	ld.v2.u64 	{%rd167, %rd168}, [%rd166];
+	add.s64 	%rd169, %rd191, %rd17;
+	st.v2.u64 	[%rd169], {%rd158, %rd159};
+	add.s64 	%rd170, %rd192, %rd17;
+	st.v2.u64 	[%rd170], {%rd161, %rd162};
+	add.s64 	%rd171, %rd193, %rd17;
+	st.v2.u64 	[%rd171], {%rd164, %rd165};
+	add.s64 	%rd172, %rd195, %rd17;
+	st.v2.u64 	[%rd172], {%rd167, %rd168};
+	add.s64 	%rd195, %rd195, %rd19;
+	add.s64 	%rd194, %rd194, %rd19;
+	add.s64 	%rd193, %rd193, %rd19;
+	add.s64 	%rd192, %rd192, %rd19;
+	add.s64 	%rd191, %rd191, %rd19;
+	add.s64 	%rd190, %rd190, %rd11;
+	add.s64 	%rd173, %rd9, %rd190;
+	add.s64 	%rd189, %rd189, %rd19;
+	add.s64 	%rd188, %rd188, %rd19;
+	add.s64 	%rd187, %rd187, %rd19;
+	setp.lt.u64 	%p18, %rd173, %rd32;
+	@%p18 bra 	$L__BB8_9;
+$L__BB8_10:
+	setp.ge.u64 	%p19, %rd190, %rd32;
+	mov.u32 	%r22, %r17;
+	@%p19 bra 	$L__BB8_25;
+	shl.b64 	%rd196, %rd190, 4;
+$L__BB8_12:
+	add.s64 	%rd174, %rd66, %rd196;
+	ld.v2.u64 	{%rd175, %rd176}, [%rd174];
+	add.s64 	%rd177, %rd67, %rd196;
+	st.v2.u64 	[%rd177], {%rd175, %rd176};
+	add.s64 	%rd190, %rd190, %rd8;
+	add.s64 	%rd196, %rd196, %rd15;
+	setp.lt.u64 	%p20, %rd190, %rd32;
+	mov.u32 	%r22, %r17;
+	@%p20 bra 	$L__BB8_12;
+	bra.uni 	$L__BB8_25;
+$L__BB8_14:
+	shr.u64 	%rd65, %rd125, 2;
+	setp.ge.u64 	%p13, %rd10, %rd65;
+	mov.u64 	%rd202, %rd7;
+	@%p13 bra 	$L__BB8_17;
+	add.s64 	%rd207, %rd67, %rd14;
+	add.s64 	%rd206, %rd66, %rd14;
+	add.s64 	%rd205, %rd67, %rd16;
+	add.s64 	%rd204, %rd67, %rd11;
+	add.s64 	%rd201, %rd66, %rd16;
+	add.s64 	%rd200, %rd66, %rd11;
+	mov.u64 	%rd199, %rd66;
+	mov.u64 	%rd202, %rd7;
+	mov.u64 	%rd203, %rd67;
+$L__BB8_16:
+	add.s64 	%rd146, %rd199, %rd13;
+	ld.u32 	%r10, [%rd146];
+	add.s64 	%rd147, %rd200, %rd13;
+	ld.u32 	%r11, [%rd147];
+	add.s64 	%rd148, %rd201, %rd13;
+	ld.u32 	%r12, [%rd148];
+	add.s64 	%rd149, %rd206, %rd13;
+	ld.u32 	%r13, [%rd149];
+	add.s64 	%rd150, %rd203, %rd13;
+	st.u32 	[%rd150], %r10;
+	add.s64 	%rd151, %rd204, %rd13;
+	st.u32 	[%rd151], %r11;
+	add.s64 	%rd152, %rd205, %rd13;
+	st.u32 	[%rd152], %r12;
+	add.s64 	%rd153, %rd207, %rd13;
+	st.u32 	[%rd153], %r13;
+	add.s64 	%rd207, %rd207, %rd15;
+	add.s64 	%rd206, %rd206, %rd15;
+	add.s64 	%rd205, %rd205, %rd15;
+	add.s64 	%rd204, %rd204, %rd15;
+	add.s64 	%rd203, %rd203, %rd15;
+	add.s64 	%rd202, %rd202, %rd11;
+	add.s64 	%rd154, %rd9, %rd202;
+	add.s64 	%rd201, %rd201, %rd15;
+	add.s64 	%rd200, %rd200, %rd15;
+	add.s64 	%rd199, %rd199, %rd15;
+	setp.lt.u64 	%p14, %rd154, %rd65;
+	@%p14 bra 	$L__BB8_16;
+$L__BB8_17:
+	setp.ge.u64 	%p15, %rd202, %rd65;
+	mov.u32 	%r22, %r17;
+	@%p15 bra 	$L__BB8_25;
+	shl.b64 	%rd208, %rd202, 2;
+$L__BB8_19:
+	add.s64 	%rd155, %rd66, %rd208;
+	ld.u32 	%r16, [%rd155];
+	add.s64 	%rd156, %rd67, %rd208;
+	st.u32 	[%rd156], %r16;
+	add.s64 	%rd202, %rd202, %rd8;
+	add.s64 	%rd208, %rd208, %rd11;
+	setp.lt.u64 	%p16, %rd202, %rd65;
+	mov.u32 	%r22, %r17;
+	@%p16 bra 	$L__BB8_19;
+	bra.uni 	$L__BB8_25;
+$L__BB8_27:
+	cvt.u32.u64 	%r20, %rd7;
+	bar.sync 	0;
+	setp.ne.s32 	%p23, %r20, 0;
+	@%p23 bra 	$L__BB8_32;
+	ld.param.u64 	%rd115, [keel_copy_out_param_4];
+	cvta.to.global.u64 	%rd2, %rd115;
+	cvt.u32.u64 	%r21, %rd6;
+	setp.lt.u32 	%p24, %r21, 2;
+	@%p24 bra 	$L__BB8_31;
+	add.s64 	%rd178, %rd2, 8;
+	membar.gl;
+	atom.global.add.u64 	%rd179, [%rd178], 1;
+	membar.gl;
+	add.s64 	%rd180, %rd179, 1;
+	setp.ne.s64 	%p25, %rd180, %rd6;
+	@%p25 bra 	$L__BB8_32;
+	mov.u64 	%rd181, 0;
+	st.global.u64 	[%rd2+8], %rd181;
+$L__BB8_31:
+	ld.param.u64 	%rd113, [keel_copy_out_param_5];
+	cvta.to.global.u64 	%rd1, %rd113;
+	ld.global.u64 	%rd182, [%rd2];
+	add.s64 	%rd183, %rd182, 1;
+	membar.sys;
+	st.volatile.global.u64 	[%rd1], %rd183;
+	st.global.u64 	[%rd2], %rd183;
+$L__BB8_32:
 	ret;
 }
 .visible .entry keel_mark(
@@ -556,17 +1108,17 @@ $L__BB6_25:
 	mul.wide.u32 	%rd6, %r1, %r3;
 	or.b64  	%rd7, %rd6, %rd5;
 	setp.ne.s64 	%p1, %rd7, 0;
-	@%p1 bra 	$L__BB7_2;
+	@%p1 bra 	$L__BB9_2;
 	ld.param.u64 	%rd3, [keel_mark_param_0];
 	ld.param.u64 	%rd4, [keel_mark_param_1];
 	cvta.to.global.u64 	%rd1, %rd4;
 	cvta.to.global.u64 	%rd2, %rd3;
 	ld.global.u64 	%rd8, [%rd2];
 	add.s64 	%rd9, %rd8, 1;
-	st.global.u64 	[%rd2], %rd9;
 	membar.sys;
 	st.volatile.global.u64 	[%rd1], %rd9;
-$L__BB7_2:
+	st.global.u64 	[%rd2], %rd9;
+$L__BB9_2:
 	ret;
 }
 .visible .entry keel_matmul(
@@ -593,7 +1145,7 @@ $L__BB7_2:
 	add.s64 	%rd61, %rd34, %rd33;
 	mul.lo.s64 	%rd10, %rd27, %rd32;
 	setp.ge.u64 	%p3, %rd61, %rd10;
-	@%p3 bra 	$L__BB8_12;
+	@%p3 bra 	$L__BB10_12;
 	ld.param.u64 	%rd28, [keel_matmul_param_6];
 	ld.param.u64 	%rd29, [keel_matmul_param_0];
 	ld.param.u64 	%rd30, [keel_matmul_param_2];
@@ -618,31 +1170,31 @@ $L__BB7_2:
 	mov.f32 	%f7, 0f00000000;
 	setp.eq.s64 	%p5, %rd28, 0;
 	setp.eq.s64 	%p6, %rd28, 1;
-	bra.uni 	$L__BB8_2;
-$L__BB8_11:
+	bra.uni 	$L__BB10_2;
+$L__BB10_11:
 	shl.b64 	%rd59, %rd61, 2;
 	add.s64 	%rd60, %rd1, %rd59;
 	st.global.f32 	[%rd60], %f23;
 	add.s64 	%rd61, %rd61, %rd5;
 	setp.lt.u64 	%p9, %rd61, %rd10;
-	@%p9 bra 	$L__BB8_2;
-	bra.uni 	$L__BB8_12;
-$L__BB8_2:
+	@%p9 bra 	$L__BB10_2;
+	bra.uni 	$L__BB10_12;
+$L__BB10_2:
 	or.b64  	%rd35, %rd61, %rd27;
 	and.b64  	%rd36, %rd35, -4294967296;
 	setp.ne.s64 	%p4, %rd36, 0;
-	@%p4 bra 	$L__BB8_4;
-	bra.uni 	$L__BB8_3;
-$L__BB8_4:
+	@%p4 bra 	$L__BB10_4;
+	bra.uni 	$L__BB10_3;
+$L__BB10_4:
 	div.u64 	%rd62, %rd61, %rd27;
-	bra.uni 	$L__BB8_5;
-$L__BB8_3:
+	bra.uni 	$L__BB10_5;
+$L__BB10_3:
 	cvt.u32.u64 	%r9, %rd61;
 	div.u32 	%r10, %r9, %r8;
 	cvt.u64.u32 	%rd62, %r10;
-$L__BB8_5:
+$L__BB10_5:
 	mov.f32 	%f23, %f7;
-	@%p5 bra 	$L__BB8_11;
+	@%p5 bra 	$L__BB10_11;
 	mul.lo.s64 	%rd38, %rd62, %rd6;
 	shl.b64 	%rd39, %rd38, 2;
 	add.s64 	%rd19, %rd3, %rd39;
@@ -653,10 +1205,10 @@ $L__BB8_5:
 	add.s64 	%rd20, %rd2, %rd43;
 	mov.u64 	%rd64, 0;
 	mov.f32 	%f23, %f7;
-	@%p6 bra 	$L__BB8_9;
+	@%p6 bra 	$L__BB10_9;
 	mov.u64 	%rd64, 0;
 	mov.f32 	%f23, %f7;
-$L__BB8_8:
+$L__BB10_8:
 	mul.lo.s64 	%rd45, %rd64, %rd7;
 	shl.b64 	%rd46, %rd45, 2;
 	add.s64 	%rd47, %rd19, %rd46;
@@ -677,11 +1229,11 @@ $L__BB8_8:
 	add.rn.f32 	%f23, %f13, %f16;
 	add.s64 	%rd64, %rd64, 2;
 	setp.eq.s64 	%p7, %rd12, %rd64;
-	@%p7 bra 	$L__BB8_9;
-	bra.uni 	$L__BB8_8;
-$L__BB8_9:
+	@%p7 bra 	$L__BB10_9;
+	bra.uni 	$L__BB10_8;
+$L__BB10_9:
 	setp.eq.s64 	%p8, %rd11, 0;
-	@%p8 bra 	$L__BB8_11;
+	@%p8 bra 	$L__BB10_11;
 	mul.lo.s64 	%rd55, %rd64, %rd7;
 	shl.b64 	%rd56, %rd55, 2;
 	add.s64 	%rd22, %rd19, %rd56;
@@ -692,8 +1244,8 @@ $L__BB8_9:
 	ld.global.f32 	%f18, [%rd23];
 	mul.rn.f32 	%f19, %f17, %f18;
 	add.rn.f32 	%f23, %f23, %f19;
-	bra.uni 	$L__BB8_11;
-$L__BB8_12:
+	bra.uni 	$L__BB10_11;
+$L__BB10_12:
 	ret;
 }
 .visible .entry keel_relu(
@@ -714,7 +1266,7 @@ $L__BB8_12:
 	mul.wide.u32 	%rd15, %r1, %r4;
 	add.s64 	%rd18, %rd15, %rd14;
 	setp.ge.u64 	%p1, %rd18, %rd11;
-	@%p1 bra 	$L__BB9_3;
+	@%p1 bra 	$L__BB11_3;
 	ld.param.u64 	%rd12, [keel_relu_param_0];
 	ld.param.u64 	%rd13, [keel_relu_param_1];
 	cvta.to.global.u64 	%rd1, %rd13;
@@ -723,7 +1275,7 @@ $L__BB8_12:
 	mul.wide.u32 	%rd4, %r4, %r2;
 	shl.b64 	%rd19, %rd18, 2;
 	shl.b64 	%rd6, %rd4, 2;
-$L__BB9_2:
+$L__BB11_2:
 	add.s64 	%rd16, %rd2, %rd19;
 	ld.global.f32 	%f1, [%rd16];
 	max.f32 	%f2, %f1, 0f00000000;
@@ -732,8 +1284,8 @@ $L__BB9_2:
 	add.s64 	%rd19, %rd19, %rd6;
 	add.s64 	%rd18, %rd18, %rd4;
 	setp.lt.u64 	%p2, %rd18, %rd11;
-	@%p2 bra 	$L__BB9_2;
-$L__BB9_3:
+	@%p2 bra 	$L__BB11_2;
+$L__BB11_3:
 	ret;
 }
 .visible .entry keel_relu_grad(
@@ -754,7 +1306,7 @@ $L__BB9_3:
 	mul.wide.u32 	%rd16, %r1, %r4;
 	add.s64 	%rd18, %rd16, %rd15;
 	setp.ge.u64 	%p1, %rd18, %rd12;
-	@%p1 bra 	$L__BB10_5;
+	@%p1 bra 	$L__BB12_5;
 	ld.param.u64 	%rd13, [keel_relu_grad_param_0];
 	ld.param.u64 	%rd14, [keel_relu_grad_param_1];
 	cvta.to.global.u64 	%rd1, %rd14;
@@ -764,22 +1316,22 @@ $L__BB9_3:
 	shl.b64 	%rd19, %rd18, 2;
 	shl.b64 	%rd6, %rd4, 2;
 	mov.b32 	%r5, 0;
-	bra.uni 	$L__BB10_2;
-$L__BB10_4:
+	bra.uni 	$L__BB12_2;
+$L__BB12_4:
 	add.s64 	%rd19, %rd19, %rd6;
 	add.s64 	%rd18, %rd18, %rd4;
 	setp.lt.u64 	%p3, %rd18, %rd12;
-	@%p3 bra 	$L__BB10_2;
-	bra.uni 	$L__BB10_5;
-$L__BB10_2:
+	@%p3 bra 	$L__BB12_2;
+	bra.uni 	$L__BB12_5;
+$L__BB12_2:
 	add.s64 	%rd17, %rd2, %rd19;
 	ld.global.f32 	%f1, [%rd17];
 	setp.gt.f32 	%p2, %f1, 0f00000000;
-	@%p2 bra 	$L__BB10_4;
+	@%p2 bra 	$L__BB12_4;
 	add.s64 	%rd9, %rd1, %rd19;
 	st.global.u32 	[%rd9], %r5;
-	bra.uni 	$L__BB10_4;
-$L__BB10_5:
+	bra.uni 	$L__BB12_4;
+$L__BB12_5:
 	ret;
 }
 .visible .entry keel_mse(
@@ -808,7 +1360,7 @@ $L__BB10_5:
 	mul.wide.u32 	%rd30, %r1, %r4;
 	add.s64 	%rd5, %rd30, %rd29;
 	setp.ge.u64 	%p1, %rd5, %rd24;
-	@%p1 bra 	$L__BB11_3;
+	@%p1 bra 	$L__BB13_3;
 	ld.param.u64 	%rd28, [keel_mse_param_2];
 	cvta.to.global.u64 	%rd2, %rd28;
 	mov.u32 	%r2, %nctaid.x;
@@ -817,7 +1369,7 @@ $L__BB10_5:
 	shl.b64 	%rd40, %rd5, 2;
 	shl.b64 	%rd8, %rd6, 2;
 	mov.u64 	%rd39, %rd5;
-$L__BB11_2:
+$L__BB13_2:
 	add.s64 	%rd31, %rd4, %rd40;
 	ld.global.f32 	%f9, [%rd31];
 	add.s64 	%rd32, %rd3, %rd40;
@@ -829,26 +1381,26 @@ $L__BB11_2:
 	add.s64 	%rd40, %rd40, %rd8;
 	add.s64 	%rd39, %rd39, %rd6;
 	setp.lt.u64 	%p2, %rd39, %rd24;
-	@%p2 bra 	$L__BB11_2;
-$L__BB11_3:
+	@%p2 bra 	$L__BB13_2;
+$L__BB13_3:
 	setp.ne.s64 	%p3, %rd5, 0;
-	@%p3 bra 	$L__BB11_11;
+	@%p3 bra 	$L__BB13_11;
 	ld.param.u64 	%rd26, [keel_mse_param_3];
 	cvta.to.global.u64 	%rd1, %rd26;
 	setp.eq.s64 	%p4, %rd24, 0;
 	mov.f32 	%f34, 0f00000000;
-	@%p4 bra 	$L__BB11_10;
+	@%p4 bra 	$L__BB13_10;
 	and.b64  	%rd9, %rd24, 1;
 	setp.eq.s64 	%p5, %rd24, 1;
 	mov.f32 	%f34, 0f00000000;
 	mov.u64 	%rd44, 0;
-	@%p5 bra 	$L__BB11_8;
+	@%p5 bra 	$L__BB13_8;
 	and.b64  	%rd10, %rd24, -2;
 	add.s64 	%rd43, %rd4, 4;
 	add.s64 	%rd42, %rd3, 4;
 	mov.f32 	%f34, 0f00000000;
 	mov.u64 	%rd44, 0;
-$L__BB11_7:
+$L__BB13_7:
 	ld.global.f32 	%f17, [%rd43+-4];
 	ld.global.f32 	%f18, [%rd42+-4];
 	sub.rn.f32 	%f19, %f17, %f18;
@@ -863,11 +1415,11 @@ $L__BB11_7:
 	add.s64 	%rd43, %rd43, 8;
 	add.s64 	%rd42, %rd42, 8;
 	setp.eq.s64 	%p6, %rd10, %rd44;
-	@%p6 bra 	$L__BB11_8;
-	bra.uni 	$L__BB11_7;
-$L__BB11_8:
+	@%p6 bra 	$L__BB13_8;
+	bra.uni 	$L__BB13_7;
+$L__BB13_8:
 	setp.eq.s64 	%p7, %rd9, 0;
-	@%p7 bra 	$L__BB11_10;
+	@%p7 bra 	$L__BB13_10;
 	shl.b64 	%rd36, %rd44, 2;
 	add.s64 	%rd37, %rd4, %rd36;
 	ld.global.f32 	%f26, [%rd37];
@@ -876,10 +1428,10 @@ $L__BB11_8:
 	sub.rn.f32 	%f28, %f26, %f27;
 	mul.rn.f32 	%f29, %f28, %f28;
 	add.rn.f32 	%f34, %f34, %f29;
-$L__BB11_10:
+$L__BB13_10:
 	mul.rn.f32 	%f30, %f34, %f8;
 	st.global.f32 	[%rd1], %f30;
-$L__BB11_11:
+$L__BB13_11:
 	ret;
 }
 )ptx";

@@ -19,6 +19,17 @@ struct Machine {
   static __attribute__((device)) U64 Load(const U64* from) {
     return __hip_atomic_load(from, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
   }
+  static __attribute__((device)) U64 Fetch(const U64* from) {
+    return *reinterpret_cast<const volatile U64*>(from);
+  }
+  static __attribute__((device)) void Gather() {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+  }
+  static __attribute__((device)) U64 Arrive(U64* at) {
+    return __hip_atomic_fetch_add(at, U64(1), __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT) + 1;
+  }
   static __attribute__((device)) void Publish(U64* to, U64 value) {
     __hip_atomic_store(to, value, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM);
   }

@@ -7,9 +7,15 @@
 // `Machine`:
 //   static void Add(std::uint64_t* to, std::uint64_t value)      atomically
 //   static std::uint64_t Load(const std::uint64_t* from)         sees what others wrote
+//   static std::uint64_t Fetch(const std::uint64_t* from)        what was there before the kernel
+//                                                                began; on its way at once
 //   static void Publish(std::uint64_t* to, std::uint64_t value)  for the host to see, after all
-//   that
-//                                                                was done before
+//                                                                that was done before
+//   static void Gather()                                         the group's workers wait for each
+//                                                                other
+//   static std::uint64_t Arrive(std::uint64_t* at)               counts one more, after all that
+//                                                                was done before; what those that
+//                                                                were counted did is seen then
 //   static std::uint64_t NowMicros()
 //   static void Pause()
 //   Bytes* / const Bytes* at an address: machine.Write(address, size), machine.Read(address, size),
@@ -88,10 +94,8 @@ struct Row {
   U64 destination;  // 0: left out
   U64 source;
 };
-struct alignas(16) Quad {
-  U64 low;
-  U64 high;
-};
+// In registers, which a struct of two words is not.
+using Quad = U64 __attribute__((vector_size(16)));
 
 template <class T>
 KEEL_KERNEL_FUNCTION void CopyAs(Worker worker, U8* to, const U8* from, U64 size) {
@@ -114,29 +118,69 @@ KEEL_KERNEL_FUNCTION void CopyAs(Worker worker, U8* to, const U8* from, U64 size
   for (; i < count; i += stride) to_words[i] = from_words[i];
 }
 
-// Each piece is one group's: it looks up one row, far away in the host's memory, and copies with
-// all its workers. As wide as the alignment of everything allows.
+// Each piece is one group's: it looks up one row, perhaps far away in the host's memory, and copies
+// with all its workers. As wide as the alignment of everything allows. Piece i is of row i for the
+// first `direct` of them, so that both are on their way at once. False: the device may not do that.
 template <class Machine>
-KEEL_KERNEL_FUNCTION void CopyTable(Worker group, Worker worker, Machine& machine,
-                                    const Piece* pieces, const Row* rows, U64 count) {
+KEEL_KERNEL_FUNCTION bool CopyTable(Worker group, Worker worker, Machine& machine,
+                                    const Piece* pieces, const Row* rows, U64 count, U64 direct) {
   for (U64 i = group.index; i < count; i += group.count) {
-    const Piece piece = pieces[i];
-    const Row row = rows[piece.row];
-    if (row.destination == 0) continue;
-    const U64 destination = row.destination + piece.offset;
-    const U64 source = row.source + piece.offset;
-    U8* to = machine.Write(destination, piece.size);
-    const U8* from = machine.Read(source, piece.size);
-    if (to == nullptr || from == nullptr) return;
-    const U64 alignment = destination | source | piece.size;
+    const U64 row = i < direct ? i : Machine::Fetch(&pieces[i].row);
+    const U64 row_destination = Machine::Fetch(&rows[row].destination);
+    const U64 row_source = Machine::Fetch(&rows[row].source);
+    const U64 offset = Machine::Fetch(&pieces[i].offset);
+    const U64 size = Machine::Fetch(&pieces[i].size);
+    if (row_destination == 0) continue;
+    const U64 destination = row_destination + offset;
+    const U64 source = row_source + offset;
+    U8* to = machine.Write(destination, size);
+    const U8* from = machine.Read(source, size);
+    if (to == nullptr || from == nullptr) return false;
+    const U64 alignment = destination | source | size;
     if (alignment % 16 == 0) {
-      CopyAs<Quad>(worker, to, from, piece.size);
+      CopyAs<Quad>(worker, to, from, size);
     } else if (alignment % 4 == 0) {
-      CopyAs<U32>(worker, to, from, piece.size);
+      CopyAs<U32>(worker, to, from, size);
     } else {
-      CopyAs<U8>(worker, to, from, piece.size);
+      CopyAs<U8>(worker, to, from, size);
     }
   }
+  return true;
+}
+
+// By one worker. The count is kept near, so that nothing far away is read; and it is written last,
+// so that the host's word does not wait for it.
+template <class Machine>
+KEEL_KERNEL_FUNCTION void Mark(U64* count, U64* seen) {
+  const U64 next = *count + 1;
+  Machine::Publish(seen, next);
+  *count = next;
+}
+
+// The last group fetches the words. It has no piece where there are more groups than pieces.
+template <class Machine>
+KEEL_KERNEL_FUNCTION void CopyIn(Worker group, Worker worker, Machine& machine, const Piece* pieces,
+                                 const Row* rows, U64 count, U64 direct, const U64* far, U64* near,
+                                 U64 words) {
+  if (group.index + 1 == group.count) {
+    for (U64 i = worker.index; i < words; i += worker.count) near[i] = Machine::Fetch(far + i);
+  }
+  CopyTable(group, worker, machine, pieces, rows, count, direct);
+}
+
+// The last group that is done marks the end.
+template <class Machine>
+KEEL_KERNEL_FUNCTION void CopyOut(Worker group, Worker worker, Machine& machine,
+                                  const Piece* pieces, const Row* rows, U64 count, U64 direct,
+                                  U64* control, U64* seen) {
+  if (!CopyTable(group, worker, machine, pieces, rows, count, direct)) return;
+  Machine::Gather();
+  if (worker.index != 0) return;
+  if (group.count > 1) {
+    if (Machine::Arrive(control + 1) != group.count) return;
+    control[1] = 0;
+  }
+  Mark<Machine>(control, seen);
 }
 
 // An element of c is one worker's, whichever: how many there are changes no sum.
@@ -184,13 +228,6 @@ KEEL_KERNEL_FUNCTION void Mse(Worker worker, const float* y, const float* target
     sum = sum + square;
   }
   *loss = scale * sum;
-}
-
-// By one worker. The count is kept near, so that nothing far away is read.
-template <class Machine>
-KEEL_KERNEL_FUNCTION void Mark(U64* count, U64* seen) {
-  *count += 1;
-  Machine::Publish(seen, *count);
 }
 
 }  // namespace keel::kernels

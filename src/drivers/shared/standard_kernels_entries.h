@@ -36,7 +36,19 @@ KEEL_GLOBAL void keel_spin(U64* flag, U64 value, U64 limit_us) {
 KEEL_GLOBAL void keel_copy_table(const keel::kernels::Piece* pieces, const keel::kernels::Row* rows,
                                  U64 n) {
   Machine machine;
-  keel::kernels::CopyTable(Group(), Here(), machine, pieces, rows, n);
+  keel::kernels::CopyTable(Group(), Here(), machine, pieces, rows, n, 0);
+}
+
+KEEL_GLOBAL void keel_copy_in(const keel::kernels::Piece* pieces, const keel::kernels::Row* rows,
+                              U64 n, U64 direct, const U64* far, U64* near, U64 words) {
+  Machine machine;
+  keel::kernels::CopyIn(Group(), Here(), machine, pieces, rows, n, direct, far, near, words);
+}
+
+KEEL_GLOBAL void keel_copy_out(const keel::kernels::Piece* pieces, const keel::kernels::Row* rows,
+                               U64 n, U64 direct, U64* control, U64* seen) {
+  Machine machine;
+  keel::kernels::CopyOut(Group(), Here(), machine, pieces, rows, n, direct, control, seen);
 }
 
 KEEL_GLOBAL void keel_mark(U64* count, U64* seen) {

@@ -33,6 +33,9 @@ class Machine {
   static kernels::U64 Load(const kernels::U64* from) {
     return std::atomic_ref(*const_cast<kernels::U64*>(from)).load(std::memory_order_acquire);
   }
+  static kernels::U64 Fetch(const kernels::U64* from) { return *from; }
+  static void Gather() {}
+  static kernels::U64 Arrive(kernels::U64* at) { return std::atomic_ref(*at).fetch_add(1) + 1; }
   static kernels::U64 NowMicros() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     return static_cast<kernels::U64>(
@@ -107,15 +110,50 @@ void Spin(KernelContext& context) {
                          context.Value<std::uint64_t>(2));
 }
 
+// The copies' first arguments, no further than the buffers that the launch declared.
+struct Table {
+  const kernels::Piece* pieces = nullptr;
+  const kernels::Row* rows = nullptr;
+  std::uint64_t count = 0;
+  bool ok = true;  // no piece is of a row that there is not
+};
+Table TableOf(KernelContext& context, std::uint64_t direct) {
+  const std::span<const kernels::Piece> pieces = context.Buffer<const kernels::Piece>(0);
+  const std::span<const kernels::Row> rows = context.Buffer<const kernels::Row>(1);
+  Table table{pieces.data(), rows.data(), Count(context, 2, {pieces.size()})};
+  for (std::uint64_t i = 0; i < table.count; ++i) {
+    table.ok &= (i < direct ? i : pieces[i].row) < rows.size();
+  }
+  return table;
+}
+
 void CopyTable(KernelContext& context) {
   Machine machine(context);
-  const std::span<const kernels::Row> rows = context.Buffer<const kernels::Row>(1);
-  const std::span<const kernels::Piece> pieces = context.Buffer<const kernels::Piece>(0);
-  const std::uint64_t count = Count(context, 2, {pieces.size()});
-  for (std::uint64_t i = 0; i < count; ++i) {
-    if (pieces[i].row >= rows.size()) return;
-  }
-  kernels::CopyTable(kAlone, kAlone, machine, pieces.data(), rows.data(), count);
+  const Table table = TableOf(context, 0);
+  if (!table.ok) return;
+  kernels::CopyTable(kAlone, kAlone, machine, table.pieces, table.rows, table.count, 0);
+}
+
+void CopyIn(KernelContext& context) {
+  Machine machine(context);
+  const auto direct = context.Value<std::uint64_t>(3);
+  const Table table = TableOf(context, direct);
+  if (!table.ok) return;
+  kernels::CopyIn(
+      kAlone, kAlone, machine, table.pieces, table.rows, table.count, direct,
+      Data<const kernels::U64>(context, 4), Data<kernels::U64>(context, 5),
+      Count(context, 6,
+            {context.Buffer<kernels::U64>(4).size(), context.Buffer<kernels::U64>(5).size()}));
+}
+
+void CopyOut(KernelContext& context) {
+  Machine machine(context);
+  const auto direct = context.Value<std::uint64_t>(3);
+  const Table table = TableOf(context, direct);
+  if (!table.ok || context.Buffer<kernels::U64>(4).size() < 2) return;
+  if (context.Buffer<kernels::U64>(5).empty()) return;
+  kernels::CopyOut(kAlone, kAlone, machine, table.pieces, table.rows, table.count, direct,
+                   Data<kernels::U64>(context, 4), Data<kernels::U64>(context, 5));
 }
 
 void Mark(KernelContext& context) {
@@ -165,6 +203,11 @@ constexpr P kReduceParameters[] = {P::In(), P::InOut(), P::Value<std::uint64_t>(
 constexpr P kCompareParameters[] = {P::In(), P::In(), P::InOut(), P::Value<std::uint64_t>()};
 constexpr P kSpinParameters[] = {P::InOut(), P::Value<std::uint64_t>(), P::Value<std::uint64_t>()};
 constexpr P kCopyTableParameters[] = {P::In(), P::In(), P::Value<std::uint64_t>()};
+constexpr P kCopyInParameters[] = {
+    P::In(), P::In(),  P::Value<std::uint64_t>(), P::Value<std::uint64_t>(),
+    P::In(), P::Out(), P::Value<std::uint64_t>()};
+constexpr P kCopyOutParameters[] = {
+    P::In(), P::In(), P::Value<std::uint64_t>(), P::Value<std::uint64_t>(), P::InOut(), P::Out()};
 constexpr P kMarkParameters[] = {P::InOut(), P::Out()};
 constexpr P kMatMulParameters[] = {P::In(),
                                    P::In(),
@@ -186,6 +229,8 @@ constexpr KernelDefinition kDefinitions[] = {
     {hal::kernels::kCompare, Compare, kCompareParameters},
     {hal::kernels::kSpin, Spin, kSpinParameters},
     {hal::kernels::kCopyTable, CopyTable, kCopyTableParameters},
+    {hal::kernels::kCopyIn, CopyIn, kCopyInParameters},
+    {hal::kernels::kCopyOut, CopyOut, kCopyOutParameters},
     {hal::kernels::kMark, Mark, kMarkParameters},
     {hal::kernels::kMatMul, MatMul, kMatMulParameters},
     {hal::kernels::kRelu, Relu, kReluParameters},

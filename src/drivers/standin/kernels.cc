@@ -33,6 +33,9 @@ class Machine {
   static U64 Load(const U64* from) {
     return std::atomic_ref(*const_cast<U64*>(from)).load(std::memory_order_acquire);
   }
+  static U64 Fetch(const U64* from) { return *from; }
+  static void Gather() {}
+  static U64 Arrive(U64* at) { return std::atomic_ref(*at).fetch_add(1) + 1; }
   static U64 NowMicros() {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     return static_cast<U64>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
@@ -114,16 +117,60 @@ void Spin(sim::KernelContext& context) {
   kernels::Spin<Machine>(flag, context.Value<U64>(1), context.Value<U64>(2));
 }
 
+// The copies' first arguments; no rows where the device may not read them.
+struct Table {
+  const kernels::Piece* pieces = nullptr;
+  const kernels::Row* rows = nullptr;
+  U64 count = 0;
+};
+Table TableOf(sim::KernelContext& context, Machine& machine, U64 direct) {
+  Table table{.count = context.Value<U64>(2)};
+  table.pieces = machine.Argument<kernels::Piece>(0, table.count, hal::Access::kRead);
+  if (table.pieces == nullptr) return table;
+  U64 rows = 0;
+  for (U64 i = 0; i < table.count; ++i) {
+    rows = std::max(rows, (i < direct ? i : table.pieces[i].row) + 1);
+  }
+  table.rows = machine.Argument<kernels::Row>(1, rows, hal::Access::kRead);
+  return table;
+}
+
 void CopyTable(sim::KernelContext& context) {
   Machine machine(context);
-  const auto count = context.Value<U64>(2);
-  if (count == 0) return;
-  const auto* const pieces = machine.Argument<kernels::Piece>(0, count, hal::Access::kRead);
-  if (pieces == nullptr) return;
-  U64 rows = 0;
-  for (U64 i = 0; i < count; ++i) rows = std::max(rows, pieces[i].row + 1);
-  const auto* const table = machine.Argument<kernels::Row>(1, rows, hal::Access::kRead);
-  if (table != nullptr) kernels::CopyTable(kAlone, kAlone, machine, pieces, table, count);
+  if (context.Value<U64>(2) == 0) return;
+  const Table table = TableOf(context, machine, 0);
+  if (table.rows == nullptr) return;
+  kernels::CopyTable(kAlone, kAlone, machine, table.pieces, table.rows, table.count, 0);
+}
+
+void CopyIn(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto direct = context.Value<U64>(3);
+  const auto words = context.Value<U64>(6);
+  if (context.Value<U64>(2) == 0) return;
+  const Table table = TableOf(context, machine, direct);
+  if (table.rows == nullptr) return;
+  const U64* far = nullptr;
+  U64* near = nullptr;
+  if (words != 0) {
+    far = machine.Argument<U64>(4, words, hal::Access::kRead);
+    near = machine.Argument<U64>(5, words, hal::Access::kWrite);
+    if (far == nullptr || near == nullptr) return;
+  }
+  kernels::CopyIn(kAlone, kAlone, machine, table.pieces, table.rows, table.count, direct, far, near,
+                  words);
+}
+
+void CopyOut(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto direct = context.Value<U64>(3);
+  if (context.Value<U64>(2) == 0) return;
+  const Table table = TableOf(context, machine, direct);
+  U64* const control = machine.Argument<U64>(4, 2, hal::Access::kReadWrite);
+  U64* const seen = machine.Argument<U64>(5, 1, hal::Access::kWrite);
+  if (table.rows == nullptr || control == nullptr || seen == nullptr) return;
+  kernels::CopyOut(kAlone, kAlone, machine, table.pieces, table.rows, table.count, direct, control,
+                   seen);
 }
 
 void Mark(sim::KernelContext& context) {
@@ -189,6 +236,8 @@ constexpr P kAddParameters[] = {kWord, kWord, kWord, kWord};
 constexpr P kAxpyParameters[] = {kWord, kWord, kHalf, kWord};
 constexpr P kThreeWords[] = {kWord, kWord, kWord};
 constexpr P kCompareParameters[] = {kWord, kWord, kWord, kWord};
+constexpr P kCopyInParameters[] = {kWord, kWord, kWord, kWord, kWord, kWord, kWord};
+constexpr P kCopyOutParameters[] = {kWord, kWord, kWord, kWord, kWord, kWord};
 constexpr P kMarkParameters[] = {kWord, kWord};
 constexpr P kMatMulParameters[] = {kWord, kWord, kWord, kHalf, kWord, kWord, kWord};
 constexpr P kMseParameters[] = {kWord, kWord, kWord, kWord, kHalf, kWord};
@@ -201,6 +250,8 @@ constexpr sim::KernelDefinition kDefinitions[] = {
     {hal::kernels::kCompare, Compare, kCompareParameters},
     {hal::kernels::kSpin, Spin, kThreeWords},
     {hal::kernels::kCopyTable, CopyTable, kThreeWords},
+    {hal::kernels::kCopyIn, CopyIn, kCopyInParameters},
+    {hal::kernels::kCopyOut, CopyOut, kCopyOutParameters},
     {hal::kernels::kMark, Mark, kMarkParameters},
     {hal::kernels::kMatMul, MatMul, kMatMulParameters},
     {hal::kernels::kRelu, Relu, kThreeWords},

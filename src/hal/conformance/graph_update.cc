@@ -316,6 +316,43 @@ KEEL_CONFORMANCE_CASE(NodeUpdate, OfAChild, .needs = {&Capabilities::node_update
                                 ChildGraph{after.graph.get()}, {1, 2, 11, 12}, {3, 4, 11, 12}));
 }
 
+// Whoever exchanges a traced command counts on the refusal, and on the old one staying.
+KEEL_CONFORMANCE_CASE(NodeUpdate, RefusesAChildWithOtherNodesAndChangesNothing,
+                      .needs = {&Capabilities::node_update}) {
+  Device& device = context.device();
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory memory, context.NewPlain(16_B));
+  const DeviceAddress at = memory.address();
+  ASSERT_VALUE(const TwoFills child, TwoFills::Create(context, at, 1, 2));
+  ASSERT_VALUE(TwoFills longer, TwoFills::Create(context, at, 3, 4));
+  ASSERT_VALUE(const NodeHandle third,
+               device.AddNode(longer.graph.get(), {{longer.second}}, FillWord(at + 8_B, 5)));
+  EXPECT_TRUE(third);
+  ASSERT_VALUE(const Graph shorter, Graph::Create(context.shared()));
+  ASSERT_OK(StatusOf(device.AddNode(shorter.get(), {}, FillWord(at, 6))));
+  ASSERT_VALUE(const Graph graph, Graph::Create(context.shared()));
+  ASSERT_VALUE(const NodeHandle node,
+               device.AddNode(graph.get(), {}, ChildGraph{child.graph.get()}));
+  ASSERT_VALUE(const GraphExec exec, GraphExec::Create(graph));
+  for (const GraphHandle other : {longer.graph.get(), shorter.get()}) {
+    const Status refused = device.SetNodeParams(exec.get(), node, ChildGraph{other});
+    EXPECT_FALSE(refused.ok());
+    EXPECT_NE(refused.code(), StatusCode::kDeviceLost) << refused.ToString();
+    if (device.capabilities().graph_update) {
+      ASSERT_VALUE(const Graph whole, Graph::Create(context.shared()));
+      ASSERT_OK(StatusOf(device.AddNode(whole.get(), {}, ChildGraph{other})));
+      ASSERT_VALUE(const UpdateReport report, device.UpdateExec(exec.get(), whole.get()));
+      EXPECT_FALSE(report.updated);
+      EXPECT_NE(report.reason, "");
+    }
+    ASSERT_OK(context.Write(at, std::vector<std::uint32_t>(3, 0)));
+    ASSERT_OK(exec.Launch(stream.get()));
+    ASSERT_OK(stream.Synchronize(InTime()));
+    ASSERT_VALUE(const std::vector<std::uint32_t> seen, context.Read<std::uint32_t>(at, 3));
+    EXPECT_EQ(seen, (std::vector<std::uint32_t>{1, 2, 0}));
+  }
+}
+
 KEEL_CONFORMANCE_CASE(NodeUpdate, RefusesWhatDoesNotFit, .needs = {&Capabilities::node_update}) {
   Device& device = context.device();
   ASSERT_VALUE(const Stream stream, context.NewStream());

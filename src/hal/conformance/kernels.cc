@@ -9,10 +9,10 @@
 namespace keel::hal::conformance {
 namespace {
 
-constexpr std::array kStandard = {kernels::kFill,      kernels::kAdd,      kernels::kAxpy,
-                                  kernels::kReduce,    kernels::kCompare,  kernels::kSpin,
-                                  kernels::kCopyTable, kernels::kMark,     kernels::kMatMul,
-                                  kernels::kRelu,      kernels::kReluGrad, kernels::kMse};
+constexpr std::array kStandard = {
+    kernels::kFill,   kernels::kAdd,       kernels::kAxpy,     kernels::kReduce,  kernels::kCompare,
+    kernels::kSpin,   kernels::kCopyTable, kernels::kCopyIn,   kernels::kCopyOut, kernels::kMark,
+    kernels::kMatMul, kernels::kRelu,      kernels::kReluGrad, kernels::kMse};
 
 // Sums of these depend on the order and on fused operations in their last bits.
 std::vector<float> Rough(std::size_t count, std::uint32_t seed) {
@@ -278,6 +278,75 @@ KEEL_CONFORMANCE_CASE(Kernels, CopyTableCopiesEveryPiece, .needs = {&Capabilitie
   want[5001] = bytes[7];
   std::memcpy(want.data() + 20000, bytes.data() + 20000, 40000);
   EXPECT_TRUE(context.HoldsBytes(to.address(), want));
+}
+
+// In and out again, as a recorded step does it: from one place to the device's own and on to a
+// third, where the second kernel finds its rows near because the first one fetched them.
+KEEL_CONFORMANCE_CASE(Kernels, CopiesInFetchTheRowsOfThoseOutWhichMarkTheEnd,
+                      .needs = {&Capabilities::kernels}) {
+  constexpr std::uint64_t kRows = 9;
+  constexpr std::uint64_t kRowBytes = 40'000;  // two pieces each
+  constexpr std::uint64_t kFirst = 32'768;
+  Device& device = context.device();
+  ASSERT_VALUE(const KernelHandle in, context.Kernel(kernels::kCopyIn));
+  ASSERT_VALUE(const KernelHandle out, context.Kernel(kernels::kCopyOut));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory from, context.NewPlain(Bytes(kRows * kRowBytes)));
+  ASSERT_VALUE(const PlainMemory home, context.NewPlain(Bytes(kRows * kRowBytes)));
+  ASSERT_VALUE(const PlainMemory to, context.NewPlain(Bytes(kRows * kRowBytes)));
+  ASSERT_VALUE(const PlainMemory pieces, context.NewPlain(Bytes(2 * kRows * 24)));
+  ASSERT_VALUE(const PlainMemory near, context.NewPlain(Bytes(kRows * 16)));
+  ASSERT_VALUE(const PlainMemory control, context.NewPlain(16_B));
+  // The rows are the host's; behind them is what the device marks.
+  ASSERT_VALUE(PinnedWords words, context.NewWords(4 * kRows + 1));
+  std::vector<std::uint64_t> piece;
+  for (std::uint64_t row = 0; row < kRows; ++row) piece.insert(piece.end(), {row, 0, kFirst});
+  for (std::uint64_t row = 0; row < kRows; ++row) {
+    piece.insert(piece.end(), {row, kFirst, kRowBytes - kFirst});
+  }
+  ASSERT_OK(context.Write<std::uint64_t>(pieces.address(), piece));
+  ASSERT_OK(context.Write<std::uint64_t>(control.address(), {7, 0}));
+  const Bytes rows_size(kRows * 16);
+  const std::array in_args = {KernelArg::In(pieces.address(), Bytes(2 * kRows * 24)),
+                              KernelArg::In(words.address(), rows_size),
+                              Count(2 * kRows),
+                              Count(kRows),
+                              KernelArg::In(words.address() + rows_size, rows_size),
+                              KernelArg::Out(near.address(), rows_size),
+                              Count(2 * kRows)};
+  const std::array out_args = {KernelArg::In(pieces.address(), Bytes(2 * kRows * 24)),
+                               KernelArg::In(near.address(), rows_size),
+                               Count(2 * kRows),
+                               Count(kRows),
+                               KernelArg::InOut(control.address(), 16_B),
+                               KernelArg::Out(words.address() + rows_size + rows_size, 8_B)};
+  const LaunchDims dims{.grid = {2 * kRows + 1, 1, 1}, .block = {64, 1, 1}};
+  for (std::uint64_t turn = 1; turn <= 3; ++turn) {
+    SCOPED_TRACE(turn);
+    const std::vector<std::byte> bytes =
+        Pattern(kRows * kRowBytes, static_cast<std::uint32_t>(turn));
+    ASSERT_OK(context.WriteBytes(from.address(), bytes));
+    ASSERT_OK(context.WriteBytes(to.address(), std::vector<std::byte>(kRows * kRowBytes)));
+    for (std::uint64_t row = 0; row < kRows; ++row) {
+      const std::uint64_t at = row * kRowBytes;
+      words.Store(home.address().value() + at, 2 * row);
+      words.Store(from.address().value() + at, 2 * row + 1);
+      // One is left out.
+      words.Store(row == turn ? 0 : to.address().value() + at, 2 * kRows + 2 * row);
+      words.Store(home.address().value() + at, 2 * kRows + 2 * row + 1);
+    }
+    ASSERT_OK(device.LaunchKernel(stream.get(), {.kernel = in, .dims = dims, .args = in_args}));
+    ASSERT_OK(device.LaunchKernel(stream.get(), {.kernel = out, .dims = dims, .args = out_args}));
+    ASSERT_OK(stream.Synchronize(InTime()));
+    EXPECT_EQ(words.Load(4 * kRows), 7 + turn) << "each step marks once";
+    ASSERT_VALUE(const std::vector<std::uint64_t> counts,
+                 context.Read<std::uint64_t>(control.address(), 2));
+    EXPECT_EQ(counts, (std::vector<std::uint64_t>{7 + turn, 0}));
+    std::vector<std::byte> want = bytes;
+    std::fill_n(want.begin() + static_cast<std::ptrdiff_t>(turn * kRowBytes), kRowBytes,
+                std::byte{0});
+    EXPECT_TRUE(context.HoldsBytes(to.address(), want));
+  }
 }
 
 KEEL_CONFORMANCE_CASE(Kernels, MarksAreCountedWhereTheHostSeesThem,
