@@ -40,8 +40,9 @@ class AddressIndex {
   // same in both calls.
   void Add(Block* block) {
     const Region region = RegionOf(block->address);
-    // Asked at once: which of the two it is, a processor cannot guess.
-    const std::uint64_t large = block->size > std::uint64_t{1} << kCoarseBits ? 1 : 0;
+    // Asked at once: which of the two it is, a processor cannot guess. The difference is negative
+    // for a large block; as arithmetic, because of a comparison compilers make a jump.
+    const std::uint64_t large = ((std::uint64_t{1} << kCoarseBits) - block->size) >> 63;
     if ((large & ~region.word) != 0) [[unlikely]] {
       NoteLarge(block->address);
     }

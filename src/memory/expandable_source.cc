@@ -22,6 +22,10 @@ std::uint64_t UpTo(std::uint64_t value, std::uint64_t multiple) {
 constexpr double kMovesShare = 0.05;
 constexpr double kMovesAtOnceNs = 50e6;  // a program that has just begun may move so much
 constexpr std::uint64_t kSpareParts = 16;
+// And how often: requests for which memory moves may follow each other at this pace for long, and
+// faster only so many times.
+constexpr double kMoveEveryNs = 2e6;
+constexpr double kMovesInARow = 32;
 
 // From so many handles on it is worth asking first whether there is memory for them: a request for
 // half of a device must not fill the other half to find out.
@@ -220,6 +224,7 @@ Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uin
     }
   }
   std::vector<Handle*> filled;
+  const std::uint64_t moved_before = stats_.moved;
   Status status = Fill(arena, missing, from, filled);
   if (from == From::kDevice && status.code() == StatusCode::kResourceExhausted) {
     // Then it moves after all: what was filled stays filled.
@@ -233,6 +238,10 @@ Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uin
   } else if (status.ok() && !spare.empty()) {
     // What is more than asked for may fail.
     static_cast<void>(Fill(arena, spare, From::kDevice, filled).ok());
+  }
+  if (stats_.moved != moved_before) {
+    recent_moves_ = RecentMoves() + 1;
+    moved_at_ns_ = Now();
   }
   const ShortLockGuard arena_lock(arena.mutex);
   // The piece after which all of the place is free has joined the others.
@@ -362,9 +371,14 @@ void ExpandableSource::TakeDonors(const Arena& arena, const std::vector<Interval
   }
 }
 
+double ExpandableSource::RecentMoves() const {
+  return std::max(0.0, recent_moves_ - static_cast<double>(Now() - moved_at_ns_) / kMoveEveryNs);
+}
+
 bool ExpandableSource::MovesTooMuch() const {
-  return static_cast<double>(stats_.move_ns) >
-         kMovesAtOnceNs + kMovesShare * static_cast<double>(Now() - began_ns_);
+  return RecentMoves() > kMovesInARow ||
+         static_cast<double>(stats_.move_ns) >
+             kMovesAtOnceNs + kMovesShare * static_cast<double>(Now() - began_ns_);
 }
 
 Status ExpandableSource::Fill(Arena& arena, const std::vector<Interval>& missing, From from,

@@ -24,8 +24,9 @@
 // (docs/essays/how-large-a-handle.md).
 //
 // A program whose requests never repeat could make the source move memory all the time. When moving
-// has taken more than a twentieth of the time, it takes new memory instead of moving, and a part
-// more than asked for, until requests find holes again or the limit is reached.
+// has taken more than a twentieth of the time, or memory was moved for many requests shortly one
+// after the other, it takes new memory instead of moving, and a part more than asked for, until
+// requests find holes again or the limit is reached.
 #pragma once
 
 #include <cstdint>
@@ -163,6 +164,8 @@ class ExpandableSource : public SegmentSource {
   Status FillInterval(Arena& arena, Interval interval, From from, std::vector<Handle*>& donors,
                       std::vector<Handle*>& filled) KEEL_REQUIRES(mutex_);
   bool MovesTooMuch() const KEEL_REQUIRES(mutex_);
+  // Requests for which memory moved, less one for each time in which one may.
+  double RecentMoves() const KEEL_REQUIRES(mutex_);
   // Takes free handles out of their arenas, for `missing`: at most as many bytes as that.
   void TakeDonors(const Arena& arena, const std::vector<Interval>& missing,
                   std::vector<Handle*>& donors) KEEL_REQUIRES(mutex_);
@@ -220,8 +223,10 @@ class ExpandableSource : public SegmentSource {
   std::map<std::uint64_t, Extent> extents_ KEEL_GUARDED_BY(mutex_);  // by address
   std::vector<hal::AccessGrant> grants_ KEEL_GUARDED_BY(mutex_);     // the owner and its peers
   std::uint32_t ghosts_ KEEL_GUARDED_BY(mutex_) = 0;
-  std::int64_t handle_cost_ns_ KEEL_GUARDED_BY(mutex_) =
-      40'000;  // to create and map one: an average
+  // To create and map one: an average.
+  std::int64_t handle_cost_ns_ KEEL_GUARDED_BY(mutex_) = 40'000;
+  double recent_moves_ KEEL_GUARDED_BY(mutex_) = 0;  // as of `moved_at_ns_`
+  std::int64_t moved_at_ns_ KEEL_GUARDED_BY(mutex_) = 0;
   Stats stats_ KEEL_GUARDED_BY(mutex_);
 };
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <random>
 
 #include "memory/device_allocator_test.h"
 
@@ -232,6 +233,45 @@ TEST_F(ExpandableSourceTest, WithTimeToSpendHandlesAreAsSmallAsTheDeviceAllows) 
   GiveTime();
   Need(allocator->Allocate(16_MiB, s1()));
   EXPECT_EQ(device_->calls(Primitive::kCreateMemory), 8U);
+}
+
+struct Churned {
+  std::uint64_t calls = 0;  // for memory, after it had time to settle
+  Bytes reserved;
+};
+
+class ChurnTest : public ExpandableSourceTest {
+ protected:
+  // Random sizes without end: one block is freed and another allocated, and so much time passes.
+  Churned Churn(std::int64_t pace_ns) {
+    const auto allocator = Make();
+    std::mt19937_64 random(3);
+    const auto size = [&] { return Bytes(512 + random() % (2 << 20)); };
+    std::vector<DeviceAddress> live(100);
+    for (DeviceAddress& each : live) each = Need(allocator->Allocate(size(), s1()));
+    const auto turn = [&](int count) {
+      for (int i = 0; i < count; ++i) {
+        DeviceAddress& each = live[random() % live.size()];
+        EXPECT_TRUE(IsOk(allocator->Free(each)));
+        each = Need(allocator->Allocate(size(), s1()));
+        now_ns_ += pace_ns;
+      }
+    };
+    turn(20'000);
+    device_->ResetCounts();
+    turn(20'000);
+    EXPECT_EQ(allocator->Check(), "");
+    return {MemoryCalls(), allocator->reserved()};
+  }
+};
+
+TEST_F(ChurnTest, WhoWouldMoveMemoryAllTheTimeGetsALittleMoreInstead) {
+  // A program that does something else meanwhile has time to move what it has.
+  const Churned slow = Churn(10'000'000);
+  const Churned fast = Churn(100);
+  EXPECT_GT(slow.calls, 40U);
+  EXPECT_LT(fast.calls, slow.calls / 4);
+  EXPECT_LT(fast.reserved, slow.reserved + slow.reserved / 4);
 }
 
 }  // namespace

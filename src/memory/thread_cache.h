@@ -60,12 +60,13 @@ class ThreadCache {
   }
   // Whether a block of this size is worth keeping. For the owner; needs no lock.
   bool Keeps(const Arena& arena, std::uint64_t size) const {
-    if (size <= arena.front_always) return true;
     const Shelves* const shelves = Find(arena);
     if (shelves == nullptr) [[unlikely]] {
-      return false;
+      return size <= arena.front_always;
     }
-    return (shelves->shelf[ShelfOf(size)].missed == size) & (size <= arena.front);
+    // Everything is asked at once: which of it is so, a processor cannot guess.
+    const bool again = (shelves->shelf[ShelfOf(size)].missed == size) & (size <= arena.front);
+    return (size <= arena.front_always) | again;
   }
   // Keeps the block; what has to leave for it is returned.
   Batch Push(Arena& arena, Block* block) {
