@@ -122,7 +122,7 @@ typedef struct keel_trace_context {
  * step, for different addresses. While it is captured nothing may wait for the stream, and memory
  * must not be allocated or freed on it. Another status than OK ends the step with that; the message
  * is that of the function's own newest call that failed, if that failed so. It may launch other
- * executables, not the one that calls it. */
+ * executables, not the one that calls it, nor one with the same scratch arena. */
 typedef keel_status (*keel_trace_function)(const keel_trace_context* context, void* data);
 
 /* For this device. Ends with keel_program_builder_build or _discard. */
@@ -379,7 +379,7 @@ KEEL_C_EXPORT keel_status keel_lease_for_each_action(keel_lease lease, keel_acti
 KEEL_C_EXPORT keel_status keel_output_get(keel_output output, uint64_t* address, uint64_t* size);
 /* Another stream than the step's reads it, with work that is queued before it is let go. */
 KEEL_C_EXPORT keel_status keel_output_record_use(keel_output output, keel_stream stream);
-/* Lets go. */
+/* Lets go. The handle is no more, also when it fails. */
 KEEL_C_EXPORT keel_status keel_output_close(keel_output output);
 
 #ifdef __cplusplus

@@ -14,8 +14,6 @@ namespace keel::python {
 
 thread_local LaunchScope* LaunchScope::innermost_ = nullptr;
 
-namespace {
-
 bool InterpreterEnds() {
 #if PY_VERSION_HEX >= 0x030d0000
   return Py_IsInitialized() == 0 || Py_IsFinalizing() != 0;
@@ -23,6 +21,8 @@ bool InterpreterEnds() {
   return Py_IsInitialized() == 0 || _Py_IsFinalizing() != 0;
 #endif
 }
+
+namespace {
 
 // What a traced or eager function is given, during the call.
 struct TraceCall {

@@ -20,6 +20,9 @@ namespace keel::python {
 
 namespace nb = nanobind;
 
+// A thread that asks for the interpreter's lock then does not return.
+bool InterpreterEnds();
+
 // Guarded by the interpreter's lock.
 struct CallbackTarget {
   PyObject* function = nullptr;  // null: gone
@@ -41,9 +44,9 @@ class CallbackRef {
   std::shared_ptr<CallbackTarget> target_;
 };
 
-// Calls the function with a TraceCall, with the interpreter's lock. A graph that is asked for is what
-// it returns, as a number. What it raises is kept for the
-// LaunchScope of this thread, and is kAborted here.
+// Calls the function with a TraceCall, with the interpreter's lock. A graph that is asked for is
+// what it returns, as a number. What it raises is kept for the LaunchScope of this thread, and is
+// kAborted here.
 graph::TraceFunction TraceFunctionOf(std::shared_ptr<memory::DeviceMemory> memory,
                                      std::vector<graph::Operand> uses, const CallbackRef& callback);
 // For the driver's thread; what the function raises is printed. The target is the data.

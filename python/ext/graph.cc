@@ -92,7 +92,7 @@ class Kept {
  public:
   explicit Kept(nb::object object) : object_(object.release().ptr()) {}
   ~Kept() {
-    if (Py_IsInitialized() == 0) return;
+    if (InterpreterEnds()) return;
     const nb::gil_scoped_acquire acquire;
     Py_DECREF(object_);
   }

@@ -364,8 +364,9 @@ class Executable:
     def bind(self, **buffers: BufferLike) -> None:
         """For every step from now on that does not say otherwise: weights, for example. What is
         bound is kept until something else is."""
-        self._raw.bind(buffers)
-        self._kept.update(buffers)
+        for name, buffer in buffers.items():  # those before a bad one are bound, and kept
+            self._raw.bind({name: buffer})
+            self._kept[name] = buffer
 
     def step(
         self,
@@ -381,8 +382,10 @@ class Executable:
         library knows it by. ``hold`` names outputs that are worked on in place and shall stay:
         ``step["y"]``. ``timeout`` bounds waiting for a slot: WaitTimeoutError.
 
-        Arrays of other streams are ordered with the step, before and after it. Raw addresses and
-        tensors of other libraries are the caller's to keep alive, and to order.
+        Arrays of other streams are ordered with the step, before and after it; of those that
+        :meth:`bind` bound, what is written to them after the first step on this stream is the
+        caller's to order. Raw addresses and tensors of other libraries are the caller's to keep
+        alive, and to order.
         """
         holds: tuple[int, ...] = ()
         if hold:

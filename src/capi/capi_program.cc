@@ -90,15 +90,15 @@ graph::TraceFunction Traced(const BuilderObject& builder, std::vector<graph::Ope
                             keel_trace_function function, std::shared_ptr<Data> data) {
   return [memory = builder.memory, device = builder.device, uses = std::move(uses), function,
           data = std::move(data)](const graph::TraceContext& context) -> Status {
-    // Lent for the call: the stream is the launching caller's, or the one that is captured.
-    hal::Stream lent(memory->device(), {.stream = context.stream(), .borrowed = true});
-    KEEL_ASSIGN(keel_stream stream,
-                Add<keel_stream>(std::make_shared<StreamObject>(memory, std::move(lent))));
     std::vector<std::uint64_t> addresses;
     addresses.reserve(uses.size());
     for (const graph::Operand& use : uses) {
       addresses.push_back((context.address(use.binding) + use.offset).value());
     }
+    // Lent for the call: the stream is the launching caller's, or the one that is captured.
+    hal::Stream lent(memory->device(), {.stream = context.stream(), .borrowed = true});
+    KEEL_ASSIGN(keel_stream stream,
+                Add<keel_stream>(std::make_shared<StreamObject>(memory, std::move(lent))));
     keel_trace_context given{};
     given.struct_size = sizeof given;
     given.device = *device;

@@ -53,7 +53,7 @@ std::vector<std::uint32_t> AutoPolicy::Patched(std::span<const std::uint32_t> bi
   }
   if (!judge) return changed;
   // All that have shown enough by now, together: what the kernels cost, they share.
-  double saved = 0;
+  double saved = 0;  // by the rest
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     Watch& watch = watches_[i];
     if (!watch.dynamic || at(i) == Policy::kCopy || !Enough(watch)) continue;
@@ -104,8 +104,12 @@ std::vector<std::uint32_t> AutoPolicy::Settle(std::uint64_t step) {
     // Another thread's step may be judged first although it is a later one.
     if (step < watch.since || step - watch.since < window) continue;
     const double gain = CopiedStep(watch) - 2 * DirectStep(watch, step);
-    (gain > 0 || watch.moves == 0 ? settled : rest).push_back(i);
-    saved += gain;
+    if (gain > 0 || watch.moves == 0) {
+      settled.push_back(i);
+    } else {
+      rest.push_back(i);
+      saved += gain;
+    }
     if (gain <= 0) {
       watch.since = step;
       watch.moves = 0;

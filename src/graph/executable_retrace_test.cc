@@ -272,6 +272,37 @@ TEST_F(RemapTest, WaitsForTheStepThatUsesTheOldMemory) {
   EXPECT_TRUE(IsOk(bench_.device().Health()));
 }
 
+// G10: nor under the half of one that failed, though the lease found the slot idle before.
+TEST_F(RemapTest, WaitsForWhatAFailedLaunchLeft) {
+  bool fails = false;
+  ProgramBuilder builder("halves");
+  const BindingId x = builder.Bind(
+      {.name = "x", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kRemap});
+  builder.Fill({x, hal::Access::kWrite}, 1, 4);
+  builder.Eager("fails", {}, [&](const TraceContext&) -> Status {
+    return fails ? Internal("injected") : OkStatus();
+  });
+  const auto executable =
+      Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.slots = 1}));
+  for (int step = 0; step < 2; ++step) {
+    ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(), {{x, {.memory = Physical()}}})));
+  }
+  Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+  ASSERT_TRUE(IsOk(lease.Bind(x, {.memory = Physical()})));
+  ASSERT_TRUE(IsOk(bench_.controls().HoldStream(bench_.stream())));
+  fails = true;
+  EXPECT_EQ(lease.Launch(Soon()).code(), StatusCode::kInternal);
+  fails = false;
+  ASSERT_TRUE(IsOk(lease.Bind(x, {.memory = Physical()})));
+  EXPECT_EQ(lease.Launch(Deadline::After(std::chrono::milliseconds(20))).code(),
+            StatusCode::kDeadlineExceeded)
+      << "the fill is queued";
+  ASSERT_TRUE(IsOk(bench_.controls().ReleaseStream(bench_.stream())));
+  EXPECT_TRUE(IsOk(lease.Launch(Soon())));
+  EXPECT_TRUE(IsOk(lease.Wait(Soon())));
+  EXPECT_TRUE(IsOk(bench_.device().Health()));
+}
+
 TEST_F(RemapTest, TheMemoryIsKeptUntilAnotherIsMappedInItsPlace) {
   const Tracing tracing = MakeTracing(Policy::kRemap);
   const auto executable = Need(Executable::Create(tracing.program, bench_.memory(), {.slots = 1}));

@@ -34,11 +34,15 @@ class Launching {
   Launching(const Launching&) = delete;
   Launching& operator=(const Launching&) = delete;
 
-  static bool Is(const ExecutableState* state) {
+  // One that a step of `state` would wait for, or whose scratch it would spoil; null: none.
+  static const ExecutableState* InTheWayOf(const ExecutableState& state) {
     for (const Launching* each = innermost_; each != nullptr; each = each->outer_) {
-      if (each->state_ == state) return true;
+      const std::shared_ptr<ScratchArena>& scratch = each->state_->options.scratch;
+      if (each->state_ == &state || (scratch != nullptr && scratch == state.options.scratch)) {
+        return each->state_;
+      }
     }
-    return false;
+    return nullptr;
   }
 
  private:
@@ -375,9 +379,13 @@ Status ExecutableState::Launch(Slot& slot, Deadline deadline) {
   if (slot.use.mark != 0) {
     return FailedPrecondition("the lease's step was launched already: acquire another");
   }
-  if (opaque_ && Launching::Is(this)) {
-    return FailedPrecondition(fmt::format(
-        "a command of '{0}' launches a step of '{0}', which it would wait for", program->name()));
+  if (const ExecutableState* const outer = Launching::InTheWayOf(*this); outer != nullptr) {
+    return FailedPrecondition(
+        outer == this
+            ? fmt::format("a command of '{0}' launches a step of '{0}', which it would wait for",
+                          program->name())
+            : fmt::format("a command of '{}' launches a step of '{}', which has the same scratch",
+                          outer->program->name(), program->name()));
   }
   const Launching launching(this);
   // What may wait comes first: the arena's other users are not kept from their turn by it.

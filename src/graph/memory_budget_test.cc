@@ -98,6 +98,20 @@ TEST_F(MemoryBudgetTest, WhatCanNeverFitIsSaidAtOnce) {
   EXPECT_EQ(budget->used(), 0_B);
 }
 
+// What a library uses is copied to begin with, so its place in the slot is counted once.
+TEST_F(MemoryBudgetTest, NothingIsCountedTwice) {
+  ProgramBuilder builder("library");
+  const BindingId x = builder.Bind({.name = "x", .size = 1_MiB});
+  builder.Traced("reads", {{x, hal::Access::kRead}},
+                 [](const TraceContext&) { return OkStatus(); });
+  const auto budget = std::make_shared<MemoryBudget>(8_MiB);
+  const auto executable = Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(),
+                                                  {.slots = 2, .budget = budget}));
+  ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(), {{x, bench_.Allocate(1_MiB)}})));
+  EXPECT_GE(budget->used(), 2_MiB);
+  EXPECT_LT(budget->used(), 3_MiB);
+}
+
 TEST_F(MemoryBudgetTest, ClosingAndFailingGiveBack) {
   const auto budget = std::make_shared<MemoryBudget>(8_MiB);
   const auto executable = Make("one", budget);

@@ -79,6 +79,11 @@ ScratchArena::~ScratchArena() {
 Status ScratchArena::InTurn(hal::StreamHandle stream, const std::function<Status()>& queue_step) {
   const MutexLock lock(mutex_);
   if (last_ && last_ != stream) {
+    KEEL_ASSIGN(const hal::CaptureState capture, memory_->device()->GetCaptureState(last_));
+    if (capture != hal::CaptureState::kNone) {
+      return FailedPrecondition(
+          "the stream of the scratch arena's last step is being captured: end the capture first");
+    }
     KEEL_ASSIGN(const memory::PooledEvent event, memory_->events().Acquire());
     KEEL_TRY(event.Record(last_));
     KEEL_TRY(memory_->device()->WaitEvent(stream, event.get()));

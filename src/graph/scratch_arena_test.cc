@@ -162,6 +162,40 @@ TEST_F(ScratchArenaTest, UnderAStepThatHangsTheMemoryStaysUntilItIsDone) {
   EXPECT_EQ(tagged(), 0);
 }
 
+TEST_F(ScratchArenaTest, ACommandCannotLaunchAStepThatHasTheSameScratch) {
+  const auto arena = Need(ScratchArena::Create(bench_.memory(), 8_KiB));
+  const Relay relay = MakeRelay("relay", kFloats, arena);
+  const Bound bound = {{relay.x, bench_.Filled(3)}, {relay.y, bench_.Filled(0)}};
+  ProgramBuilder builder("outer");
+  const BindingId scratch =
+      builder.Bind({.name = "scratch", .size = kSize, .access = BindingAccess::kScratch});
+  Status inner;
+  builder.Eager("again", {{scratch, hal::Access::kWrite}}, [&](const TraceContext& context) {
+    inner = RunStep(*relay.executable, context.stream(), bound);
+    return OkStatus();
+  });
+  const auto outer = Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(),
+                                             {.slots = 1, .scratch = arena}));
+  EXPECT_TRUE(IsOk(RunStep(*outer, bench_.stream())));
+  EXPECT_EQ(inner.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(inner.message(), HasSubstr("'outer' launches a step of 'relay', which has the same"));
+  EXPECT_TRUE(IsOk(RunStep(*relay.executable, bench_.stream(), bound)));
+}
+
+TEST_F(ScratchArenaTest, AStepLeavesACaptureOfTheLastOnesStreamAlone) {
+  const hal::Stream other = Need(hal::Stream::Create(bench_.inner()));
+  const auto arena = Need(ScratchArena::Create(bench_.memory(), 8_KiB));
+  const Relay relay = MakeRelay("relay", kFloats, arena);
+  const Bound bound = {{relay.x, bench_.Filled(3)}, {relay.y, bench_.Filled(0)}};
+  ASSERT_TRUE(IsOk(RunStep(*relay.executable, bench_.stream(), bound)));
+  hal::Capture capture = Need(hal::Capture::Begin(bench_.inner(), bench_.stream()));
+  const Status status = RunStep(*relay.executable, other.get(), bound);
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("end the capture first"));
+  EXPECT_TRUE(IsOk(capture.End().status()));
+  EXPECT_TRUE(IsOk(RunStep(*relay.executable, other.get(), bound)));
+}
+
 // Nothing can be known of a stream that is being captured, and asking it would break the capture.
 TEST_F(ScratchArenaTest, ItsEndLeavesACaptureAlone) {
   auto arena = Need(ScratchArena::Create(bench_.memory(), 8_KiB));

@@ -99,7 +99,8 @@ Status Slot::Allocate() {
 
 void Slot::BeginLease() {
   idle_ = false;
-  EndBinding();  // of a lease that launched nothing
+  rebound_bindings_.clear();  // of a lease that launched nothing
+  EndBinding();
   stale_.swap(strays_);
   for (const std::uint32_t binding : stale_) bound_[binding].origin = Origin::kStale;
 }
@@ -235,7 +236,9 @@ Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
   const DeviceAddress aim = at_caller ? buffer->address : homes_[binding];
   const bool again = policy == Policy::kRetrace && OtherGeneration(binding, *buffer);
   if (addresses_[binding] != aim || again) {
-    if (at_caller && layout.dynamic && recorded_) patched_bindings_.push_back(binding);
+    // From the slot's own memory to the caller's is a change of policy, and no move.
+    const bool moved = at_caller && addresses_[binding] != homes_[binding];
+    if (moved && layout.dynamic && recorded_) patched_bindings_.push_back(binding);
     Aim(binding, aim, again);
   }
   if (buffer != nullptr && buffer->generation != 0) generations_[binding] = buffer->generation;

@@ -220,6 +220,11 @@ class Slot {
   Status ApplyResident(std::uint32_t binding, const Buffer& buffer);
   Status NeedHome(std::uint32_t binding);
   Status NeedIdle(Applying& applying);
+  // Something of a step that failed may be on the stream.
+  void LostTrack(hal::StreamHandle stream) {
+    timeline_.LostTrack(stream);
+    idle_ = false;
+  }
   Status Remap(std::uint32_t binding, const Buffer& buffer, Applying& applying);
   // Whether the caller gave other memory than was there at the same address.
   bool OtherGeneration(std::uint32_t binding, const Buffer& buffer) const {

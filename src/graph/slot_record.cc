@@ -211,6 +211,7 @@ Status Slot::Record(Reason reason, ReplayReport& report) {
     }
   }
   report.recorded += again.recorded;
+  report.traced += again.traced;  // of functions that are asked for a graph each time
   for (std::size_t i = 0; i < made.size(); ++i) {
     Take& take = takes_[i];
     take.recordings = std::move(made[i]);
@@ -305,7 +306,7 @@ Status Slot::Launch(hal::StreamHandle stream, ReplayReport& report) {
             : device.LaunchGraph(recordings[i].exec.get(), stream);
     if (!status.ok()) {
       // A command that is called may have queued something before it failed.
-      if (i != 0 || stretch.eager) timeline_.LostTrack(stream);
+      if (i != 0 || stretch.eager) LostTrack(stream);
       return status;
     }
     report.graphs += stretch.eager ? 0 : 1;
@@ -334,7 +335,7 @@ Status Slot::RunEagerly(hal::StreamHandle stream, ReplayReport& report) {
     before_next_.clear();
     report.eager = true;
   } else {
-    timeline_.LostTrack(stream);
+    LostTrack(stream);
   }
   return status;
 }

@@ -57,7 +57,7 @@ Bytes SlotSet::BytesFor(const Layout& layout, const hal::Capabilities& capabilit
                 .value_or(layout.aliased_bytes);
   }
   for (const BindingLayout& binding : layout.bindings) {
-    if (binding.dynamic) slot += binding.size;  // when it is copied
+    if (binding.dynamic && !binding.home) slot += binding.size;  // when it is copied
   }
   return slot * static_cast<std::uint64_t>(slots) + PiecesBytes(layout);
 }

@@ -240,7 +240,8 @@ Result<Block*> ExpandableSource::Grow(Arena& arena, std::uint64_t size, std::uin
     static_cast<void>(Fill(arena, spare, From::kDevice, filled).ok());
   }
   if (stats_.moved != moved_before) {
-    recent_moves_ = RecentMoves() + 1;
+    // No more than that is remembered: churn at the limit is over some time.
+    recent_moves_ = std::min(RecentMoves() + 1, 2 * kMovesInARow);
     moved_at_ns_ = Now();
   }
   const ShortLockGuard arena_lock(arena.mutex);

@@ -56,7 +56,7 @@ WholeMemory::~WholeMemory() { GiveBack(); }
 void WholeMemory::GiveBack() noexcept {
   if (core_ == nullptr) return;
   memory_ = {};  // what cannot be given back is on the device's retry list
-  core_->GiveBackWhole(size_.count(), tag_);
+  if (core_->Here().ok()) core_->GiveBackWhole(size_.count(), tag_);
   core_.reset();
 }
 

@@ -36,7 +36,7 @@ def test_graph_steps() -> None:
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    assert "10 steps, verified; 2 graphs recorded, 2 traces" in result.stdout
+    assert "10 steps, verified; 4 graphs recorded, 2 traces" in result.stdout
 
 
 def test_the_reference_lists_what_there_is() -> None:

@@ -77,7 +77,8 @@ def test_steps_with_inputs_that_move(policy: str, eager: bool) -> None:
     elif policy != "retrace":
         assert len(calls) == 3, "a warm-up, and one for each slot"
         assert [call.capturing for call in calls] == [False, True, True]
-        assert executable.stats()["graphs_recorded"] == 2
+        # `auto` has graphs that copy and graphs that do not.
+        assert executable.stats()["graphs_recorded"] == (4 if policy == "auto" else 2)
         assert executable.policy("x") in (("copy",) if policy == "copy" else ("copy", "patch"))
 
 

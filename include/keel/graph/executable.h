@@ -81,7 +81,8 @@ struct ExecutableOptions {
   // Outputs that stay in the slots are read at another address than they are written at: the same
   // memory, mapped a second time and read-only, so that whoever holds one cannot spoil it. Costs no
   // copy and no call in a step, and memory of each slot in whole handles (2 MiB on most devices).
-  // Only for the policy in-place. kUnimplemented where the device has no virtual memory.
+  // Only for the policy in-place, and for readers on this device, not for peers. kUnimplemented
+  // where the device has no virtual memory.
   bool alias_outputs = false;
   // What `auto` reckons with; nothing: measured on the device, once per process.
   std::optional<PrimitiveCosts> costs;
@@ -102,7 +103,8 @@ class KEEL_EXPORT HeldOutput {
   DeviceAddress address() const { return address_; }
   Bytes size() const { return size_; }
   // Another stream than the step's reads it: the slot's next step comes after what that stream, and
-  // the step's own, have queued when this output is let go. Neither has to live longer than that.
+  // the step's own, have queued when this output is let go. Neither has to live longer than
+  // that, unless it is being captured then: such a stream lives until the slot's next step.
   Status RecordUse(hal::StreamHandle stream);
   // Lets go. OK for one that holds nothing. Also while one of those streams is being captured, and
   // without becoming a part of that; a step on another stream then fails with kFailedPrecondition
@@ -178,9 +180,9 @@ class KEEL_EXPORT Executable {
   Status Bind(BindingId binding, Buffer buffer);
 
   // A slot, for a step on this stream. Prefers one that is idle, then one that was last used on
-  // this stream (the latter first, where no policy ever rewrites what a running step reads); waits
-  // for one of the others. kDeadlineExceeded says what the slots are doing;
-  // kResourceExhausted: no memory for the slots, of the device or of the budget.
+  // this stream (both alike, where no policy ever rewrites what a running step reads); waits for
+  // one of the others. kDeadlineExceeded says what the slots are doing; kResourceExhausted: no
+  // memory for the slots, of the device or of the budget.
   Result<Lease> Acquire(hal::StreamHandle stream, Deadline deadline);
 
   // What a binding is reached by now; kAuto never.

@@ -104,7 +104,8 @@ class KEEL_EXPORT TraceContext {
   hal::GraphHandle* graph_;
 };
 // May be called any number of times, for different addresses, by one thread at a time. It may
-// launch other executables, not the one that calls it: kFailedPrecondition.
+// launch other executables, not the one that calls it, nor one with the same scratch arena:
+// kFailedPrecondition.
 using TraceFunction = std::function<Status(const TraceContext&)>;
 
 namespace command {

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
+import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 from keel import _keel
 from keel import graph as graphs
-from keel._dtypes import dtype_of
-from keel.errors import StateError
+from keel.errors import Error, StateError
 
 #: The binding that stands for what the function returns, and tells slots apart.
 _TOKEN = "token"
-_CUDA = 2  # to DLPack
+_CUDA, _UINT, _BYTE = 2, 1, 8  # to DLPack: the device, and elements of a byte
+
+# PyTorch records one graph at a time, and its generators know of one only. The streams that are
+# captured are kept by device: it has few, and hands them out again and again.
+_capturing = threading.RLock()
+_sides: dict[int, Any] = {}
 
 
 @overload
@@ -56,8 +62,10 @@ def graph(
     other shapes, types and values of what is no tensor; ``signatures`` are kept.
 
     What it returns stays as it is for as long as somebody has it: a slot whose result is in use is
-    left alone, and when only one slot is left results are copied out of it. Results have no
-    gradient: what is to be differentiated is differentiated inside, as above.
+    left alone. A caller who keeps as many results as there are slots gets the next one by an
+    ordinary call, and copies from then on. Results have no gradient: what is to be differentiated
+    is differentiated inside, as above. They belong to the stream of the call: if another stream
+    reads one, that of the call must wait for it before the result goes.
 
     As in every recorded graph, what Python computes is computed when it is recorded (twice with two
     slots) and never again, tensors that the function uses without being given them must stay where
@@ -83,6 +91,8 @@ class Graphed:
     ) -> None:
         from keel.torch import _torch, installed
 
+        self._recordings: OrderedDict[Any, _Recording] = OrderedDict()
+        self._lock = threading.RLock()
         self._torch = _torch()
         if installed() == "functions":
             raise StateError(
@@ -95,8 +105,6 @@ class Graphed:
         self._slots = slots
         self._warm_up = warm_up
         self._most = signatures
-        self._lock = threading.Lock()
-        self._recordings: OrderedDict[Any, _Recording] = OrderedDict()
         self._module = isinstance(function, self._torch.nn.Module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -109,15 +117,18 @@ class Graphed:
             )
         else:
             leaves, spec, tensors, others = None, None, list(args), ()
+        given: list[tuple[int, Any]] = []  # those whose bytes are not in order, and have a copy
         for i, tensor in enumerate(tensors):
-            if not tensor.is_contiguous():
-                tensors[i] = tensor.contiguous()
+            if not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():
+                given.append((i, tensor))
+                tensors[i] = tensor.resolve_conj().resolve_neg().contiguous()
         key = (
-            tuple([(tensor.shape, tensor.dtype, tensor.device) for tensor in tensors]),
+            tuple([(t.shape, t.dtype, t.device, t.requires_grad) for t in tensors]),
             others,
             spec,
             torch.is_grad_enabled(),
-            torch.is_autocast_enabled(),
+            torch.is_inference_mode_enabled(),
+            torch.is_autocast_enabled() and torch.get_autocast_dtype("cuda"),
             self._module and self._function.training,  # type: ignore[attr-defined]
         )
         try:
@@ -128,39 +139,47 @@ class Graphed:
             ) from None
         if recording is None:
             recording = self._begin(key, tensors, leaves, spec)
-        return recording.run(tensors)
+        result = recording.run(tensors)
+        for i, tensor in given:
+            if recording.written[i]:
+                tensor.copy_(tensors[i])
+        return result
 
     def _begin(
         self, key: Any, tensors: Sequence[Any], leaves: list[Any] | None, spec: Any
     ) -> _Recording:
         _check(tensors)
+        gone = None
         with self._lock:
             recording = self._recordings.get(key)
             if recording is None:
                 call = _Call(self._torch, self._function, leaves, spec)
                 recording = _Recording(self._torch, call, tensors, self._slots, self._warm_up)
                 self._recordings[key] = recording
-            gone = None
-            if len(self._recordings) > self._most:
-                _, gone = self._recordings.popitem(last=False)
+                if len(self._recordings) > self._most:
+                    _, gone = self._recordings.popitem(last=False)  # the oldest
         if gone is not None:
             gone.close()
         return recording
 
-    @property
     def stats(self) -> list[dict[str, int]]:
-        """The statistics of the executables that there are: docs/graphs.md."""
+        """Of each recording that there is, the oldest first: see `keel.graph.Executable.stats`."""
         with self._lock:
             recordings = list(self._recordings.values())
         return [stats for stats in (recording.stats() for recording in recordings) if stats]
 
     def close(self) -> None:
-        """Give the graphs and their memory back. The next call begins anew."""
+        """Give the graphs and their memory back, as far as no results are in use; those keep theirs
+        until they go. The next call begins anew."""
         with self._lock:
             recordings = list(self._recordings.values())
             self._recordings.clear()
         for recording in recordings:
             recording.close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Error):  # a lost device has nothing left to give back
+            self.close()
 
     def __repr__(self) -> str:
         return f"keel.torch.graph({self._function!r})"
@@ -174,6 +193,8 @@ def _check(tensors: Sequence[Any]) -> None:
             raise ValueError(f"tensor {i} of the arguments is on {tensor.device}: move it to a GPU")
         if tensor.device != tensors[0].device:
             raise ValueError(f"arguments on {tensors[0].device} and on {tensor.device}")
+        if tensor.numel() == 0:
+            raise ValueError(f"tensor {i} of the arguments has no elements: leave it out")
         if tensor.requires_grad:
             raise ValueError(
                 f"tensor {i} of the arguments requires a gradient, which would stay in the graph: "
@@ -191,7 +212,7 @@ class _Call:
         self._function = function
         self.name = getattr(function, "__name__", type(function).__name__)
         self._spec = spec
-        # Only what is no tensor; these are not kept.
+        # Only what is no tensor; those are not kept.
         self._leaves = None
         if leaves is not None:
             self._leaves = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
@@ -213,7 +234,7 @@ class _Replay:
     def __init__(self, graph: Any, inputs: list[Any], outputs: list[Any], spec: Any) -> None:
         self.graph = graph
         self.inputs = inputs
-        self.outputs = outputs  # contiguous, without gradients; what is no tensor is in `spec`
+        self.outputs = outputs  # contiguous, without gradients; or None
         self.spec = spec
 
 
@@ -229,11 +250,13 @@ class _Recording:
         self._device = tensors[0].device
         self._index: int = self._device.index
         self._like = [(t.shape, t.stride(), t.dtype, t.nbytes) for t in tensors]
-        self._lock = threading.Lock()
+        # Results may go, and let go of their slots, at any line of this thread's.
+        self._lock = threading.RLock()
         self._warm_up = warm_up
-        self._written = [False] * len(tensors)
+        self.written = [False] * len(tensors)
         self._random = False
-        self._held = 0
+        self._users = 0  # calls under way, and results: no more than slots
+        self._copies = False  # somebody keeps results: the last slot's are copied
         self._replays: dict[int, _Replay] = {}
         self._executable: graphs.Executable | None = None
         self._token = len(tensors)  # the number of its binding, after those of the arguments
@@ -241,62 +264,94 @@ class _Recording:
     # --- A call ---
 
     def run(self, tensors: Sequence[Any]) -> Any:
-        executable = self._executable
-        if executable is None:
-            with self._lock:
-                if self._executable is None and self._warm_up > 0:
+        with self._lock:
+            if self._executable is None:
+                if self._warm_up > 0:
                     return self._watch(tensors)
-                executable = self._executable = self._executable or self._make()
+                self._executable = self._make(tensors)
+            executable = self._executable
+            replays: dict[int, _Replay] | None = self._replays
+            if self._users >= self._slots:
+                # Whoever waited for a slot might wait for himself.
+                self._copies = True
+                replays = None
+            else:
+                self._users += 1
+        if replays is None:
+            return self._without_gradients(self._call(tensors))
+        hold = None
+        try:
+            hold = self._launch(executable, replays, tensors)
+            return hold.results()
+        finally:
+            if hold is None:
+                self.left()
+
+    def _launch(
+        self, executable: graphs.Executable, replays: dict[int, _Replay], tensors: Sequence[Any]
+    ) -> _Hold:
         stream = self._torch._C._cuda_getCurrentRawStream(self._index)
         with executable.acquire(stream) as lease:
             lease.bind_addresses([tensor.data_ptr() for tensor in tensors])
             lease.launch()
-            replay = self._replays[lease.address(self._token)]
-            held = lease.held(self._token)
-        with self._lock:
-            # Another call shall find a slot, whatever becomes of this one's results.
-            copies = self._held + 1 >= self._slots
-            self._held += 0 if copies else 1
-        if copies:
-            outputs = [output.clone() for output in replay.outputs]
-            held.close()
-        else:
-            hold = _Hold(self, replay, held)
-            outputs = [hold.tensor(output) for output in replay.outputs]
-        return self._torch.utils._pytree.tree_unflatten(outputs, replay.spec)
+            return _Hold(self, replays[lease.address(self._token)], lease.held(self._token))
 
-    def let_go(self) -> None:
+    def copies(self) -> bool:
+        """Whether a result shall be copied, so that another call finds a slot."""
+        return self._copies and self._users >= self._slots
+
+    def left(self) -> None:
+        """A call is over, or its results are gone."""
         with self._lock:
-            self._held -= 1
+            self._users -= 1
+            last = self._users == 0 and self._executable is None
+        if last:
+            self._end()
+
+    def _without_gradients(self, result: Any) -> Any:
+        torch = self._torch
+        return torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach(), result)
 
     # --- Before the recording ---
 
     def _watch(self, tensors: Sequence[Any]) -> Any:
         """Run it as it is, and see what it does with its arguments."""
         torch = self._torch
-        versions = [tensor._version for tensor in tensors]
+        # Of tensors of inference mode nobody counts.
+        versions = [None if t.is_inference() else t._version for t in tensors]
         before = torch.cuda.get_rng_state(self._device)
         result = self._call(tensors)
         self._random |= not torch.equal(before, torch.cuda.get_rng_state(self._device))
         for i, tensor in enumerate(tensors):
-            self._written[i] |= tensor._version != versions[i]
+            self.written[i] |= versions[i] is None or tensor._version != versions[i]
         self._warm_up -= 1
-        return torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach(), result)
+        return self._without_gradients(result)
 
-    def _make(self) -> graphs.Executable:
+    def _make(self, tensors: Sequence[Any]) -> graphs.Executable:
+        self._check_overlap(tensors)
+        self._replays = {}
         program = graphs.Program(self._call.name, device=f"cuda:{self._index}")
         names = [f"argument_{i}" for i in range(len(self._like))]
         for i, (_, _, _, nbytes) in enumerate(self._like):
-            access = "in-out" if self._written[i] else "in"
+            access = "in-out" if self.written[i] else "in"
             program.binding(names[i], nbytes, access=access, policy="copy")
         program.binding(_TOKEN, 8, access="out", policy="in-place")
-        writes = [name for name, written in zip(names, self._written, strict=True) if written]
+        writes = [name for name, written in zip(names, self.written, strict=True) if written]
         if self._random:
             # The seed is PyTorch's to put in place, before each replay: it replays by itself.
             program.eager(self._replay, reads=names, writes=[*writes, _TOKEN])
         else:
             program.recorded(self._record, reads=names, writes=[*writes, _TOKEN])
         return graphs.Executable(program, slots=self._slots, warm_up=0)
+
+    def _check_overlap(self, tensors: Sequence[Any]) -> None:
+        spans = sorted((t.data_ptr(), t.data_ptr() + t.nbytes, i) for i, t in enumerate(tensors))
+        for (_, end, one), (begin, _, other) in itertools.pairwise(spans):
+            if begin < end and (self.written[one] or self.written[other]):
+                raise ValueError(
+                    f"tensors {one} and {other} of the arguments share memory, and the function "
+                    "may write there: in the graph each has its own"
+                )
 
     # --- The recording ---
 
@@ -312,27 +367,59 @@ class _Recording:
         addresses = call.addresses
         inputs = [self._at(addresses[i], *like) for i, like in enumerate(self._like)]
         captured = torch.cuda.CUDAGraph(keep_graph=not self._random)
-        stream = torch.cuda.Stream(self._device)
-        stream.wait_stream(torch.cuda.current_stream(self._device))
-        with torch.cuda.device(self._device), torch.cuda.stream(stream):
-            captured.capture_begin(capture_error_mode="thread_local")
-            try:
+        with _capturing, torch.cuda.device(self._device), self._capture(captured):
+            # A cast that autocast keeps would be gone when the graph is replayed.
+            torch.clear_autocast_cache()
+            cast = torch.is_autocast_enabled()
+            with torch.autocast("cuda", enabled=cast, cache_enabled=False):
                 result = self._call(inputs)
-                leaves, spec = torch.utils._pytree.tree_flatten(result)
-                for leaf in leaves:
-                    if not (isinstance(leaf, torch.Tensor) and leaf.is_cuda):
-                        raise TypeError(
-                            "a function in a graph returns tensors on the GPU, not "
-                            f"{type(leaf).__name__}: what Python computes is computed once only"
-                        )
-                outputs = [leaf.detach().contiguous() for leaf in leaves]
-            except BaseException:
-                with contextlib.suppress(RuntimeError):  # what broke it is said already
-                    captured.capture_end()
-                raise
-            captured.capture_end()
+            leaves, spec = torch.utils._pytree.tree_flatten(result)
+            for leaf in leaves:
+                if leaf is not None and not (isinstance(leaf, torch.Tensor) and leaf.is_cuda):
+                    raise TypeError(
+                        "a function in a graph returns tensors on the GPU, not "
+                        f"{type(leaf).__name__}: what Python computes is computed once only"
+                    )
+            outputs = [None if leaf is None else leaf.detach().contiguous() for leaf in leaves]
         self._replays[addresses[self._token]] = _Replay(captured, inputs, outputs, spec)
         return 0 if self._random else int(captured.raw_cuda_graph())
+
+    @contextlib.contextmanager
+    def _capture(self, captured: Any) -> Iterator[None]:
+        """What is queued meanwhile becomes the graph. If it fails, PyTorch is as before."""
+        torch = self._torch
+        side = _sides.get(self._index)
+        if side is None:
+            side = _sides[self._index] = torch.cuda.Stream(self._device)
+        side.wait_stream(torch.cuda.current_stream(self._device))
+        pool = torch.cuda.graph_pool_handle()
+        with torch.cuda.stream(side):
+            # So that workspaces of libraries are taken from the graph's pool, and stay there.
+            torch._C._cuda_clearCublasWorkspaces()
+            captured.capture_begin(pool=pool, capture_error_mode="thread_local")
+            try:
+                yield
+            except BaseException:
+                self._abandon(captured, pool)
+                raise
+            finally:
+                torch._C._cuda_clearCublasWorkspaces()
+            captured.capture_end()
+
+    def _abandon(self, captured: Any, pool: Any) -> None:
+        torch = self._torch
+        try:
+            captured.capture_end()
+        except RuntimeError:
+            # It stops where the capture was broken: the pool is still in use, and the generator
+            # thinks that it is captured, until another capture has ended.
+            torch._C._cuda_endAllocateToPool(self._index, pool)
+            torch._C._cuda_releasePool(self._index, pool)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that it is empty
+                again = torch.cuda.CUDAGraph(keep_graph=True)
+                again.capture_begin(capture_error_mode="thread_local")
+                again.capture_end()
 
     def _at(self, address: int, shape: Any, stride: Any, dtype: Any, nbytes: int) -> Any:
         torch = self._torch
@@ -347,35 +434,50 @@ class _Recording:
         return None if executable is None else executable.stats()
 
     def close(self) -> None:
-        executable, self._executable = self._executable, None
-        if executable is not None:
-            executable.close()  # the graphs first, then what they work with
-        self._replays.clear()
+        with self._lock:
+            executable, self._executable = self._executable, None
+            unused = self._users == 0
+        if executable is None:
+            return
+        # What is in use ends with its last user.
+        with contextlib.suppress(StateError):
+            executable.close()
+        del executable
+        if unused:
+            self._end()
 
-    def __del__(self) -> None:
-        self.close()
+    def _end(self) -> None:
+        # Whoever read results may have done so on any stream.
+        self._torch.cuda.synchronize(self._device)
+        self._replays.clear()
 
 
 class _Hold:
-    """What a call returned: held until the last of its tensors goes."""
+    """What a call returns: its slot is held until the last of the tensors goes."""
 
     def __init__(self, recording: _Recording, replay: _Replay, held: graphs.Held) -> None:
         self._recording = recording
         self._replay = replay
         self._held = held
 
-    def tensor(self, output: Any) -> Any:
+    def results(self) -> Any:
+        torch = self._recording._torch
+        make = torch.Tensor.clone if self._recording.copies() else self._tensor
+        outputs = [None if output is None else make(output) for output in self._replay.outputs]
+        return torch.utils._pytree.tree_unflatten(outputs, self._replay.spec)
+
+    def _tensor(self, output: Any) -> Any:
         """The same memory as a tensor that keeps this."""
-        recording = self._recording
+        torch = self._recording._torch
+        if output.numel() == 0:
+            return torch.empty_like(output)
         storage = self._held._raw.view_beside(output.data_ptr(), output.nbytes, self)
-        dtype = dtype_of(str(output.dtype).removeprefix("torch."))
-        bits = 8 * dtype.itemsize
-        shape = list(output.shape)
+        # As bytes, because DLPack does not know every type.
         capsule = _keel.dlpack_capsule(
-            storage, shape, dtype.code, bits, _CUDA, recording._index, False, False
+            storage, [output.nbytes], _UINT, _BYTE, _CUDA, self._recording._index, False, False
         )
-        return recording._torch.from_dlpack(capsule)
+        return torch.from_dlpack(capsule).view(output.dtype).view(output.shape)
 
     def __del__(self) -> None:
         self._held.close()
-        self._recording.let_go()
+        self._recording.left()

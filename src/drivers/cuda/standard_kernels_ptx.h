@@ -1,5 +1,5 @@
 // Made by tools/kernels/make_ptx.py; change its sources instead.
-// From 8e2d702834ee1f46b65ba64cad74005ca8a6950def721f4020c40306a6c9ad62
+// From 70e37fc9379f113f04d34155171ea71732642aa6fd8a1504bdf242aea5b97fd8
 #pragma once
 
 #include <string_view>
@@ -1087,9 +1087,9 @@ $L__BB8_31:
 	cvta.to.global.u64 	%rd1, %rd113;
 	ld.global.u64 	%rd182, [%rd2];
 	add.s64 	%rd183, %rd182, 1;
+	st.global.u64 	[%rd2], %rd183;
 	membar.sys;
 	st.volatile.global.u64 	[%rd1], %rd183;
-	st.global.u64 	[%rd2], %rd183;
 $L__BB8_32:
 	ret;
 }
@@ -1115,9 +1115,9 @@ $L__BB8_32:
 	cvta.to.global.u64 	%rd2, %rd3;
 	ld.global.u64 	%rd8, [%rd2];
 	add.s64 	%rd9, %rd8, 1;
+	st.global.u64 	[%rd2], %rd9;
 	membar.sys;
 	st.volatile.global.u64 	[%rd1], %rd9;
-	st.global.u64 	[%rd2], %rd9;
 $L__BB9_2:
 	ret;
 }

@@ -148,13 +148,13 @@ KEEL_KERNEL_FUNCTION bool CopyTable(Worker group, Worker worker, Machine& machin
   return true;
 }
 
-// By one worker. The count is kept near, so that nothing far away is read; and it is written last,
-// so that the host's word does not wait for it.
+// By one worker. The count is kept near, so that nothing far away is read. Whoever sees the word
+// may take the memory of the count away: that is written first.
 template <class Machine>
 KEEL_KERNEL_FUNCTION void Mark(U64* count, U64* seen) {
   const U64 next = *count + 1;
-  Machine::Publish(seen, next);
   *count = next;
+  Machine::Publish(seen, next);
 }
 
 // The last group fetches the words. It has no piece where there are more groups than pieces.
