@@ -185,20 +185,24 @@ TEST_F(SharedCostTest, TheLastOnesTakeTheKernelsWithThem) {
 // What goes anyway does not pay for what still moves.
 TEST_F(SharedCostTest, WhatMovesStaysCopiedWhenOthersSettle) {
   Layout layout = MakeLayout(12);
-  layout.bindings[0].size = Bytes(100'000);  // 100 us to copy
+  layout.bindings[0].size = Bytes(100'000);  // 100 us to copy, 200 to patch
+  layout.bindings[0].explicit_uses.resize(200);
   for (std::size_t i = 1; i < 12; ++i) layout.bindings[i].explicit_uses = {0, 1, 2};
   AutoPolicy policy(layout, {.patch_us = 1, .copy_bytes_per_us = 1000, .copy_step_us = 1});
+  std::uint64_t step = 0;
+  while (step < 100) (void)policy.Patched(First(12), ++step);
+  ASSERT_EQ(policy.at(0), Policy::kCopy);
+  ASSERT_EQ(policy.at(11), Policy::kCopy);
   std::vector<std::uint32_t> small = First(12);
   small.erase(small.begin());
-  std::uint64_t step = 0;
-  while (policy.at(1) != Policy::kCopy && step < 1000) (void)policy.Patched(small, ++step);
-  ASSERT_EQ(policy.at(11), Policy::kCopy);
+  std::vector<std::uint32_t> settled;
   for (; step < 20'000; ++step) {
-    policy.Rebound(small);  // in every step
-    if (policy.ShouldSettle(step)) {
-      EXPECT_TRUE(policy.Settle(step).empty()) << step;
-    }
+    policy.Rebound(small);  // in every step; the large one stays where it is
+    if (!policy.ShouldSettle(step)) continue;
+    const std::vector<std::uint32_t> these = policy.Settle(step);
+    settled.insert(settled.end(), these.begin(), these.end());
   }
+  EXPECT_EQ(settled, First(1));
 }
 
 // --- What a library uses -------------------------------------------------------------------------
