@@ -53,7 +53,7 @@ std::vector<std::uint32_t> AutoPolicy::Patched(std::span<const std::uint32_t> bi
   }
   if (!judge) return changed;
   // All that have shown enough by now, together: what the kernels cost, they share.
-  double saved = 0;  // by the rest
+  double saved = 0;
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     Watch& watch = watches_[i];
     if (!watch.dynamic || at(i) == Policy::kCopy || !Enough(watch)) continue;
@@ -94,7 +94,7 @@ std::vector<std::uint32_t> AutoPolicy::Settle(std::uint64_t step) {
   std::vector<std::uint32_t> settled;
   std::vector<std::uint32_t> rest;  // that would settle if the kernels went with them
   const MutexLock lock(mutex_);
-  double saved = 0;
+  double saved = 0;  // by the rest
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     Watch& watch = watches_[i];
     if (!watch.dynamic || at(i) != Policy::kCopy || watch.changes >= kMostChanges) continue;
