@@ -5,8 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Whether a forked child may start threads: not with ThreadSanitizer.
-#if defined(__SANITIZE_THREAD__)
+// Whether a forked child may start threads: not with these sanitizers, whose own locks the child
+// inherits as they were, held by a thread that it does not have.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define KEEL_TEST_THREADS_AFTER_FORK 0
 #else
 #define KEEL_TEST_THREADS_AFTER_FORK 1
