@@ -7,7 +7,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from keel import _keel
 from keel._array import Array, ShapeLike, _shape_of
@@ -331,50 +331,20 @@ class Program:
         self._callbacks.append(callback)
         return function
 
-    @overload
     def traced(
-        self,
-        function: Function,
-        *,
-        reads: Iterable[str] = ...,
-        writes: Iterable[str] = ...,
-        name: str | None = ...,
-    ) -> Function: ...
-
-    @overload
-    def traced(
-        self,
-        function: None = ...,
-        *,
-        reads: Iterable[str] = ...,
-        writes: Iterable[str] = ...,
-        name: str | None = ...,
-    ) -> Callable[[Function], Function]: ...
-
-    def traced(
-        self,
-        function: Function | None = None,
-        *,
-        reads: Iterable[str] = (),
-        writes: Iterable[str] = (),
-        name: str | None = None,
-    ) -> Function | Callable[[Function], Function]:
-        """A function that puts a library's work on a stream, which is captured and becomes a part
-        of the graph. As a method or a decorator; it is given a :class:`Call`.
+        self, *, reads: Iterable[str] = (), writes: Iterable[str] = (), name: str | None = None
+    ) -> Callable[[Function], Function]:
+        """A decorator for a function that puts a library's work on a stream, which is captured and
+        becomes a part of the graph. It is given a :class:`Call`.
 
         What it raises comes out of the step that called it. It may be called again, for other
         addresses and other slots.
         """
-        return self._function(self._builder.traced, function, reads, writes, name)
+        return self._function(self._builder.traced, reads, writes, name)
 
     def recorded(
-        self,
-        function: Function,
-        *,
-        reads: Iterable[str] = (),
-        writes: Iterable[str] = (),
-        name: str | None = None,
-    ) -> Function:
+        self, *, reads: Iterable[str] = (), writes: Iterable[str] = (), name: str | None = None
+    ) -> Callable[[Function], Function]:
         """As :meth:`traced`, for a library that makes graphs by itself.
 
         While ``call.capturing`` the function puts nothing on the stream and returns, as a number,
@@ -382,40 +352,14 @@ class Program:
         what it works with must live as long as the executable. In an eager step it puts the work on
         the stream.
         """
-        self._function(self._builder.recorded, function, reads, writes, name)
-        return function
-
-    @overload
-    def eager(
-        self,
-        function: Function,
-        *,
-        reads: Iterable[str] = ...,
-        writes: Iterable[str] = ...,
-        name: str | None = ...,
-    ) -> Function: ...
-
-    @overload
-    def eager(
-        self,
-        function: None = ...,
-        *,
-        reads: Iterable[str] = ...,
-        writes: Iterable[str] = ...,
-        name: str | None = ...,
-    ) -> Callable[[Function], Function]: ...
+        return self._function(self._builder.recorded, reads, writes, name)
 
     def eager(
-        self,
-        function: Function | None = None,
-        *,
-        reads: Iterable[str] = (),
-        writes: Iterable[str] = (),
-        name: str | None = None,
-    ) -> Function | Callable[[Function], Function]:
+        self, *, reads: Iterable[str] = (), writes: Iterable[str] = (), name: str | None = None
+    ) -> Callable[[Function], Function]:
         """As :meth:`traced`, for work that cannot be captured: called in every step, between two
         graphs."""
-        return self._function(self._builder.eager, function, reads, writes, name)
+        return self._function(self._builder.eager, reads, writes, name)
 
     def build(self) -> None:
         """Nothing is added any more, and what is wrong with it is said: InvalidArgumentError with
@@ -466,11 +410,10 @@ class Program:
     def _function(
         self,
         add: Callable[[str, list[tuple[int, int, int, int]], _keel.Callback], None],
-        function: Function | None,
         reads: Iterable[str],
         writes: Iterable[str],
         name: str | None,
-    ) -> Function | Callable[[Function], Function]:
+    ) -> Callable[[Function], Function]:
         read_names = [reads] if isinstance(reads, str) else list(reads)
         write_names = [writes] if isinstance(writes, str) else list(writes)
         uses: list[tuple[int, int, int, int]] = []
@@ -488,4 +431,4 @@ class Program:
             self._callbacks.append(callback)
             return function
 
-        return add_it if function is None else add_it(function)
+        return add_it

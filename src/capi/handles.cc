@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
@@ -24,35 +26,26 @@ constexpr int kForkShift = 40;
 constexpr std::uint64_t kForkMask = 0xfff;
 constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << kForkShift) - 1;
 
-// In the order of their numbers, from 1.
-constexpr std::array<std::string_view, 11> kNames = {
+// All kinds; a kind's number is its place here, from 1.
+template <class... Handles>
+struct KindList {
+  template <class Handle>
+  static consteval std::uint64_t NumberOf() {
+    constexpr std::array<bool, sizeof...(Handles)> kSame = {std::is_same_v<Handle, Handles>...};
+    return static_cast<std::uint64_t>(std::find(kSame.begin(), kSame.end(), true) - kSame.begin()) +
+           1;
+  }
+  static constexpr std::size_t kCount = sizeof...(Handles);
+};
+using Kinds =
+    KindList<keel_device, keel_stream, keel_module, keel_kernel, keel_program_builder, keel_program,
+             keel_scratch_arena, keel_memory_budget, keel_executable, keel_lease, keel_output>;
+constexpr std::array<std::string_view, Kinds::kCount> kNames = {
     "device",        "stream",        "module",     "kernel", "program builder", "program",
     "scratch arena", "memory budget", "executable", "lease",  "output"};
 
 template <class Handle>
-constexpr std::uint64_t kKindOf = 0;
-template <>
-constexpr std::uint64_t kKindOf<keel_device> = 1;
-template <>
-constexpr std::uint64_t kKindOf<keel_stream> = 2;
-template <>
-constexpr std::uint64_t kKindOf<keel_module> = 3;
-template <>
-constexpr std::uint64_t kKindOf<keel_kernel> = 4;
-template <>
-constexpr std::uint64_t kKindOf<keel_program_builder> = 5;
-template <>
-constexpr std::uint64_t kKindOf<keel_program> = 6;
-template <>
-constexpr std::uint64_t kKindOf<keel_scratch_arena> = 7;
-template <>
-constexpr std::uint64_t kKindOf<keel_memory_budget> = 8;
-template <>
-constexpr std::uint64_t kKindOf<keel_executable> = 9;
-template <>
-constexpr std::uint64_t kKindOf<keel_lease> = 10;
-template <>
-constexpr std::uint64_t kKindOf<keel_output> = 11;
+constexpr std::uint64_t kKindOf = Kinds::NumberOf<Handle>();
 
 // Empty: there is no such kind.
 std::string_view NameOf(std::uint64_t kind) {
@@ -126,11 +119,11 @@ class Table {
   std::unordered_map<std::uint64_t, std::shared_ptr<Object>> objects_ KEEL_GUARDED_BY(mutex_);
 };
 
+template <class Kinds>
+struct TablesOf;
 template <class... Handles>
-struct TablesOf : Table<Handles>... {};
-using Tables =
-    TablesOf<keel_device, keel_stream, keel_module, keel_kernel, keel_program_builder, keel_program,
-             keel_scratch_arena, keel_memory_budget, keel_executable, keel_lease, keel_output>;
+struct TablesOf<KindList<Handles...>> : Table<Handles>... {};
+using Tables = TablesOf<Kinds>;
 
 Tables& All() {
   static constinit PerProcess<Tables> tables;

@@ -151,7 +151,7 @@ def test_eager_functions_are_called_in_every_step() -> None:
         assert call.address("y") == call.addresses[0]
         call["y"].copy_from(bytes(16))
 
-    assert program.eager(island, writes="y") is island
+    assert program.eager(writes="y")(island) is island
     program.copy(graph.write("y", 0, 8), graph.read("x", 0, 8))
     executable = graph.Executable(program)
     for _ in range(4):
@@ -173,7 +173,7 @@ def test_a_graph_of_a_library_s_is_taken_by_its_number() -> None:
         eager.append(call.address("x"))
         return None
 
-    program.recorded(record, writes=["x"])
+    program.recorded(writes=["x"])(record)
     executable = graph.Executable(program, slots=1)
     executable.step()
     assert len(eager) == 1  # the first step warms up
@@ -709,7 +709,7 @@ def test_a_circle_through_a_function_is_collected() -> None:
         def __init__(self) -> None:
             program = graph.Program("model")
             program.binding("y", 16, access="out", policy="in-place")
-            program.traced(self.forward, writes=["y"])
+            program.traced(writes=["y"])(self.forward)
             program.call(self.count)
             self.executable = graph.Executable(program)
 
@@ -737,7 +737,7 @@ from keel import graph
 program = graph.Program("ends")
 program.binding("y", 1 << 20, access="out", policy="in-place")
 program.fill("y", 1)
-program.traced(lambda call: None, writes=["y"])
+program.traced(writes=["y"])(lambda call: None)
 program.call(lambda: None)
 executable = graph.Executable(program)
 for _ in range(20):
@@ -756,7 +756,7 @@ import keel
 from keel import graph
 program = graph.Program("forked")
 program.binding("y", 64, access="out", policy="in-place")
-program.traced(lambda call: None, writes=["y"])
+program.traced(writes=["y"])(lambda call: None)
 program.fill("y", 5)
 executable = graph.Executable(program)
 held = [executable.step(hold="y")["y"]]
@@ -853,7 +853,7 @@ def test_a_program_is_built_once() -> None:
     with pytest.raises(keel.StateError, match="was built"):
         program.binding("y", 16)
     with pytest.raises(keel.StateError, match="was built"):
-        program.traced(lambda call: None)
+        program.traced()(lambda call: None)
 
 
 def test_borrowed_kernels_are_kernels() -> None:

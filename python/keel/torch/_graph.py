@@ -339,9 +339,9 @@ class _Recording:
         writes = [name for name, written in zip(names, self.written, strict=True) if written]
         if self._random:
             # The seed is PyTorch's to put in place, before each replay: it replays by itself.
-            program.eager(self._replay, reads=names, writes=[*writes, _TOKEN])
+            program.eager(reads=names, writes=[*writes, _TOKEN])(self._replay)
         else:
-            program.recorded(self._record, reads=names, writes=[*writes, _TOKEN])
+            program.recorded(reads=names, writes=[*writes, _TOKEN])(self._record)
         return graphs.Executable(program, slots=self._slots, warm_up=0)
 
     def _check_overlap(self, tensors: Sequence[Any]) -> None:
