@@ -577,7 +577,7 @@ def test_a_step_of_the_caller_s_own_executable_is_refused() -> None:
     refused: list[str] = []
     program = graph.Program("nested")
 
-    @program.eager
+    @program.eager()
     def function(call: graph.Call) -> None:
         with pytest.raises(keel.StateError) as caught:
             executable.step()
@@ -657,7 +657,7 @@ def test_a_lease_is_one_thread_s_at_a_time() -> None:
     refused: list[BaseException] = []
     program = graph.Program("shared")
 
-    @program.eager
+    @program.eager()
     def function(call: graph.Call) -> None:
         def other() -> None:
             for use in (lease.launch, lease.close, lambda: lease.slot):
