@@ -1,23 +1,23 @@
-// Executables, steps and held outputs.
+// Executables, leases and steps.
 #include "graph.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "callback.h"
 #include "errors.h"
+#include "graph_buffers.h"
+#include "graph_held.h"
+#include "graph_report.h"
 #include "keel/graph/executable.h"
 #include "keel/graph/memory_budget.h"
 #include "keel/graph/scratch_arena.h"
@@ -27,230 +27,6 @@ namespace keel::python {
 namespace {
 
 using graph::BindingId;
-
-// --- Held outputs --------------------------------------------------------------------------------
-
-// Shared by the object in Python and by the arrays over it; let go with the last of them.
-class Held {
- public:
-  Held(graph::HeldOutput output, std::shared_ptr<OwnedStream> stream)
-      : stream_(std::move(stream)), output_(std::move(output)) {}
-  ~Held() {
-    // It may be the last of its executable, which waits for what runs.
-    const LeaveInterpreter leave;
-    static_cast<void>(Close());
-  }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-
-  const std::shared_ptr<OwnedStream>& stream() const { return stream_; }
-  std::uint64_t address() const { return output_.address().value(); }
-  Bytes size() const { return output_.size(); }
-
-  // `owner` may be null: then the stream is somebody's who keeps it as long.
-  Status RecordUse(hal::StreamHandle stream, std::shared_ptr<OwnedStream> owner) {
-    const std::lock_guard lock(mutex_);
-    KEEL_TRY(output_.RecordUse(stream));
-    if (owner != nullptr) readers_.push_back(std::move(owner));
-    return OkStatus();
-  }
-  Status Close() {
-    const std::lock_guard lock(mutex_);
-    return output_.Close();
-  }
-
- private:
-  const std::shared_ptr<OwnedStream> stream_;  // of the step
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<OwnedStream>> readers_;
-  graph::HeldOutput output_;
-};
-
-struct HeldRef {
-  std::shared_ptr<Held> owner;  // null: closed
-
-  std::shared_ptr<Held> Get() const {
-    if (owner == nullptr) throw nb::value_error("this output was let go");
-    return owner;
-  }
-};
-
-// Bytes that keep the output, for an array.
-StorageRef StorageOf(const HeldRef& self) {
-  std::shared_ptr<Held> held = self.Get();
-  auto record = [held](hal::StreamHandle stream, std::shared_ptr<OwnedStream> owner) {
-    return held->RecordUse(stream, std::move(owner));
-  };
-  const std::shared_ptr<OwnedStream>& stream = held->stream();
-  return {Storage::Adopt(
-      stream, DeviceAddress(held->address()), held->size(), [held]() mutable { held.reset(); },
-      std::move(record))};
-}
-
-// An object of Python's that may be dropped by any thread.
-class Kept {
- public:
-  explicit Kept(nb::object object) : object_(object.release().ptr()) {}
-  ~Kept() {
-    if (InterpreterEnds()) return;
-    const nb::gil_scoped_acquire acquire;
-    Py_DECREF(object_);
-  }
-  Kept(const Kept&) = delete;
-  Kept& operator=(const Kept&) = delete;
-
- private:
-  PyObject* const object_;
-};
-
-// Other bytes that the step made, which keep `owner`, and by it the output.
-StorageRef ViewBeside(const HeldRef& self, std::uint64_t address, std::uint64_t size,
-                      nb::object owner) {
-  auto kept = std::make_shared<Kept>(std::move(owner));
-  return {Storage::Adopt(self.Get()->stream(), DeviceAddress(address), Bytes(size),
-                         [kept]() mutable { kept.reset(); })};
-}
-
-// --- Reports -------------------------------------------------------------------------------------
-
-struct ReportRef {
-  graph::ReplayReport report;
-  std::shared_ptr<const graph::Program> program;
-};
-
-using ActionTuple =
-    std::tuple<std::string, std::string, std::optional<std::string>, std::uint32_t, std::int64_t>;
-
-std::vector<ActionTuple> ActionsOf(const ReportRef& self) {
-  std::vector<ActionTuple> actions;
-  for (const graph::Action& each : self.report.actions()) {
-    std::optional<std::string> binding;
-    if (each.binding != graph::Action::kNoBinding) {
-      binding = self.program->bindings()[each.binding].name;
-    }
-    actions.emplace_back(graph::ActionName(each.kind), graph::ReasonText(each.reason),
-                         std::move(binding), each.count, each.host_ns);
-  }
-  return actions;
-}
-
-nb::dict CountsOf(const graph::ReplayReport& report) {
-  nb::dict dict;
-  dict["step"] = report.step;
-  dict["slot"] = report.slot;
-  dict["graphs"] = report.graphs;
-  dict["copied_in"] = report.copied_in.count();
-  dict["copied_out"] = report.copied_out.count();
-  dict["rebound"] = report.rebound;
-  dict["patched"] = report.patched;
-  dict["remapped"] = report.remapped;
-  dict["recorded"] = report.recorded;
-  dict["traced"] = report.traced;
-  dict["traces_reused"] = report.traces_reused;
-  dict["chosen"] = report.chosen;
-  dict["eager"] = report.eager;
-  dict["waited_ns"] = report.waited_ns;
-  dict["actions_left_out"] = report.actions_left_out;
-  return dict;
-}
-
-nb::dict CountsOf(const graph::ExecutableStats& stats) {
-  nb::dict dict;
-  dict["steps"] = stats.steps;
-  dict["graphs_launched"] = stats.graphs_launched;
-  dict["eager_steps"] = stats.eager_steps;
-  dict["rows_rebound"] = stats.rows_rebound;
-  dict["commands_patched"] = stats.commands_patched;
-  dict["bindings_remapped"] = stats.bindings_remapped;
-  dict["graphs_recorded"] = stats.graphs_recorded;
-  dict["commands_traced"] = stats.commands_traced;
-  dict["traces_reused"] = stats.traces_reused;
-  dict["waits"] = stats.waits;
-  dict["waited_ns"] = stats.waited_ns;
-  dict["policy_changes"] = stats.policy_changes;
-  dict["evictions"] = stats.evictions;
-  dict["failed_steps"] = stats.failed_steps;
-  dict["copied_in"] = stats.copied_in.count();
-  dict["copied_out"] = stats.copied_out.count();
-  dict["slot_bytes"] = stats.slot_bytes.count();
-  return dict;
-}
-
-// TypeError for what is no number that an address, a size or a stream can be.
-std::uint64_t NumberOf(nb::handle value, const std::string& what) {
-  std::uint64_t number = 0;
-  if (PyBool_Check(value.ptr()) || !nb::try_cast(value, number)) {
-    throw nb::type_error(
-        (what + " must be a number from 0 on, not " + nb::cast<std::string>(nb::repr(value)))
-            .c_str());
-  }
-  return number;
-}
-
-// --- Buffers -------------------------------------------------------------------------------------
-
-struct Bound {
-  std::uint32_t binding = 0;
-  graph::Buffer buffer;
-  std::shared_ptr<Storage> storage;  // of an array; null: the caller keeps and orders it
-};
-
-// Reads what Python has as a buffer: an array, an address, (address, size[, generation]), or what
-// `span`, a function of Python's, makes one of these tuples of.
-class BufferReader {
- public:
-  BufferReader(nb::object array_type, nb::object span)
-      : array_type_(std::move(array_type)),
-        span_(std::move(span)),
-        storage_name_(nb::steal(PyUnicode_InternFromString("_storage"))) {}
-
-  Bound Read(std::uint32_t binding, nb::handle value, const graph::BindingSpec& spec,
-             const DeviceRef& device) const {
-    if (Py_TYPE(value.ptr()) == reinterpret_cast<PyTypeObject*>(array_type_.ptr())) {
-      const nb::object raw = nb::steal(PyObject_GetAttr(value.ptr(), storage_name_.ptr()));
-      if (!raw.is_valid()) throw nb::python_error();
-      std::shared_ptr<Storage> storage = nb::inst_ptr<StorageRef>(raw)->Get();
-      if (storage->memory().device() != device.device()) {
-        throw nb::value_error(("'" + spec.name + "' is on " + storage->memory().name().ToString() +
-                               ", the program on " + device.name())
-                                  .c_str());
-      }
-      const graph::Buffer buffer{
-          .address = storage->address(), .size = storage->size(), .memory = nullptr};
-      return {binding, buffer, std::move(storage)};
-    }
-    if (PyLong_CheckExact(value.ptr())) return {binding, At(value, spec.size, spec), nullptr};
-    if (PyTuple_CheckExact(value.ptr())) return {binding, FromTuple(value, spec), nullptr};
-    const nb::object made = span_(value, device.name());
-    return {binding, FromTuple(made, spec), nullptr};
-  }
-
- private:
-  static graph::Buffer At(nb::handle address, Bytes size, const graph::BindingSpec& spec) {
-    return {.address = DeviceAddress(NumberOf(address, "the address of '" + spec.name + "'")),
-            .size = size,
-            .memory = nullptr};
-  }
-  static graph::Buffer FromTuple(nb::handle tuple, const graph::BindingSpec& spec) {
-    const Py_ssize_t count = PyTuple_CheckExact(tuple.ptr()) ? PyTuple_GET_SIZE(tuple.ptr()) : 0;
-    if (count != 2 && count != 3) {
-      throw nb::type_error(
-          ("'" + spec.name + "': a tuple is (address, bytes) or (address, bytes, generation)")
-              .c_str());
-    }
-    const auto item = [&](Py_ssize_t i) { return nb::handle(PyTuple_GET_ITEM(tuple.ptr(), i)); };
-    graph::Buffer buffer =
-        At(item(0), Bytes(NumberOf(item(1), "the size of '" + spec.name + "'")), spec);
-    if (count == 3) {
-      buffer.generation = NumberOf(item(2), "the generation of '" + spec.name + "'");
-    }
-    return buffer;
-  }
-
-  nb::object array_type_;
-  nb::object span_;
-  nb::object storage_name_;
-};
 
 // --- Executables ---------------------------------------------------------------------------------
 
@@ -579,26 +355,7 @@ HeldRef Hold(const LeaseRef& self, std::uint32_t binding) {
   });
 }
 
-void BindReports(nb::module_& m) {
-  nb::class_<ReportRef>(m, "StepReport")
-      .def("counts", [](const ReportRef& self) { return CountsOf(self.report); })
-      .def("actions", &ActionsOf)
-      .def("text",
-           [](const ReportRef& self) { return self.report.ToString(self.program->bindings()); });
-  nb::class_<HeldRef>(m, "Held")
-      .def_prop_ro("address", [](const HeldRef& self) { return self.Get()->address(); })
-      .def_prop_ro("size", [](const HeldRef& self) { return self.Get()->size().count(); })
-      .def_prop_ro("closed", [](const HeldRef& self) { return self.owner == nullptr; })
-      .def("storage", &StorageOf)
-      .def("view_beside", &ViewBeside, nb::arg("address"), nb::arg("size"), nb::arg("owner"))
-      .def(
-          "record_use",
-          [](const HeldRef& self, const StreamRef& stream) {
-            const std::shared_ptr<OwnedStream> owner = stream.Get();
-            Check(self.Get()->RecordUse(owner->get(), owner));
-          },
-          nb::arg("stream"))
-      .def("close", [](HeldRef& self) { self.owner = nullptr; });
+void BindStep(nb::module_& m) {
   nb::class_<StepRef>(m, "Step")
       .def_prop_ro("report", [](const StepRef& self) { return self.report; })
       .def_prop_ro("slot", [](const StepRef& self) { return self.report.report.slot; })
@@ -656,7 +413,9 @@ void BindLease(nb::module_& m) {
 }  // namespace
 
 void BindGraph(nb::module_& m) {
-  BindReports(m);
+  BindReport(m);
+  BindHeld(m);
+  BindStep(m);
   BindLease(m);
   nb::class_<graph::ScratchArena>(m, "ScratchArena")
       .def_prop_ro("size", [](const graph::ScratchArena& self) { return self.size().count(); });
