@@ -1,7 +1,7 @@
 #include "errors.h"
 
 #include <nanobind/stl/string.h>
-#include <unistd.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <cmath>
@@ -9,27 +9,25 @@
 namespace keel::python {
 namespace {
 
-std::atomic<pid_t> user{0};  // the process that first used a device
+std::atomic<bool> used{false};    // a device, by this process or one that it was forked from
+std::atomic<bool> forked{false};  // after that
 
-bool ForkedFromUser() {
-  const pid_t known = user.load();
-  return known != 0 && known != getpid();
-}
+[[maybe_unused]] const int registered =
+    pthread_atfork(nullptr, nullptr, +[] { forked.store(used.load()); });
 
 }  // namespace
 
-void NoteDeviceUse() {
-  pid_t none = 0;
-  user.compare_exchange_strong(none, getpid());
-}
+void NoteDeviceUse() { used.store(true); }
+
+bool ForkedFromUser() { return forked.load(std::memory_order_relaxed); }
 
 void Raise(const Status& status, const std::string& report) {
-  const bool forked = status.code() == StatusCode::kFailedPrecondition && ForkedFromUser();
+  const bool by_fork = status.code() == StatusCode::kFailedPrecondition && ForkedFromUser();
   const nb::object exception =
       nb::module_::import_("keel.errors")
           .attr("_exception_of")(StatusCodeName(status.code()), std::string(status.message()),
                                  status.vendor_code(), std::string(status.vendor_name()), report,
-                                 forked);
+                                 by_fork);
   PyErr_SetObject(exception.type().ptr(), exception.ptr());
   throw nb::python_error();
 }

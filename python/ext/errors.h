@@ -1,10 +1,12 @@
 // From Status to Python's exceptions, and leaving the interpreter to others meanwhile.
 //
-// Everything here but WithoutInterpreter and LeaveInterpreter needs the interpreter's lock.
+// Everything here but WithoutInterpreter, LeaveInterpreter and what is about forks needs the
+// interpreter's lock.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -67,5 +69,21 @@ void WaitInterruptibly(Deadline deadline, Wait&& wait) {
 
 // A child that was forked after this has a Status of its own for everything; see Raise.
 void NoteDeviceUse();
+// Whether this is such a child. One relaxed load.
+bool ForkedFromUser();
+
+// The deleter of what threads change without the interpreter's lock: such a child leaves its
+// parent's as they are, for ever, because a thread may have been in the middle of changing them. It
+// has none of its own.
+struct DeleteHere {
+  template <class T>
+  void operator()(T* object) const {
+    if (!ForkedFromUser()) delete object;
+  }
+};
+template <class T, class... Arguments>
+std::shared_ptr<T> MakeSharedHere(Arguments&&... arguments) {
+  return std::shared_ptr<T>(new T(std::forward<Arguments>(arguments)...), DeleteHere());
+}
 
 }  // namespace keel::python

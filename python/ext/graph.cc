@@ -78,6 +78,7 @@ class OwnedExecutable {
 
   Status Bind(Bound bound) {
     std::shared_ptr<Storage> before;  // goes without the lock
+    KEEL_TRY(Here());
     const std::lock_guard lock(mutex_);
     KEEL_TRY(executable_->Bind(BindingId{bound.binding}, std::move(bound.buffer)));
     before = std::exchange(resident_[bound.binding], std::move(bound.storage));
@@ -91,6 +92,7 @@ class OwnedExecutable {
   // Arrays that belong to other streams than a step's. Before it: it comes after what is queued for
   // them, and they are kept for it. For those that stay bound that is done once for each stream.
   Status Share(const std::vector<Bound>& buffers, hal::StreamHandle stream) {
+    KEEL_TRY(Here());
     for (const Bound& each : buffers) {
       if (each.storage != nullptr) KEEL_TRY(each.storage->ShareWith(stream));
     }
@@ -124,6 +126,11 @@ class OwnedExecutable {
   }
 
  private:
+  // OK, but in a forked child, where the lock may be held for ever.
+  Status Here() const {
+    return ForkedFromUser() ? executable_->memory()->device()->Health() : OkStatus();
+  }
+
   static constexpr std::size_t kMostKnown = 16;
   const std::vector<bool> written_;
   std::unique_ptr<graph::Executable> executable_;
@@ -252,9 +259,9 @@ ExecutableRef CreateExecutable(const ProgramRef& program, int slots, bool eager,
   auto made = WithoutInterpreter([&] {
     return graph::Executable::Create(program.program, program.device.memory, std::move(options));
   });
-  ExecutableRef executable{
-      program.device, std::make_shared<OwnedExecutable>(program.program, Take(std::move(made))),
-      BufferReader(array_type, span), nb::dict(), nullptr};
+  ExecutableRef executable{program.device,
+                           MakeSharedHere<OwnedExecutable>(program.program, Take(std::move(made))),
+                           BufferReader(array_type, span), nb::dict(), nullptr};
   std::uint32_t index = 0;
   for (const graph::BindingSpec& spec : program.program->bindings()) {
     executable.indices[spec.name.c_str()] = index++;
@@ -298,7 +305,7 @@ StepRef Step(ExecutableRef& self, nb::handle stream, std::optional<double> timeo
       step.report.report = lease.report();
       for (const std::uint32_t binding : kept) {
         KEEL_ASSIGN(graph::HeldOutput output, lease.Hold(BindingId{binding}));
-        step.held.push_back({std::make_shared<Held>(std::move(output), on)});
+        step.held.push_back({MakeSharedHere<Held>(std::move(output), on)});
       }
       return OkStatus();
     }();
@@ -351,7 +358,7 @@ void Launch(const LeaseRef& self, std::optional<double> timeout) {
 HeldRef Hold(const LeaseRef& self, std::uint32_t binding) {
   const std::shared_ptr<OwnedLease> owner = self.Get();
   return owner->Do([&](graph::Lease& lease) {
-    return HeldRef{std::make_shared<Held>(Take(lease.Hold(BindingId{binding})), owner->stream())};
+    return HeldRef{MakeSharedHere<Held>(Take(lease.Hold(BindingId{binding})), owner->stream())};
   });
 }
 

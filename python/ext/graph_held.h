@@ -34,17 +34,24 @@ class Held {
 
   // `owner` may be null: then the stream is somebody's who keeps it as long.
   Status RecordUse(hal::StreamHandle stream, std::shared_ptr<OwnedStream> owner) {
+    KEEL_TRY(Here());
     const std::lock_guard lock(mutex_);
     KEEL_TRY(output_.RecordUse(stream));
     if (owner != nullptr) readers_.push_back(std::move(owner));
     return OkStatus();
   }
   Status Close() {
+    KEEL_TRY(Here());
     const std::lock_guard lock(mutex_);
     return output_.Close();
   }
 
  private:
+  // OK, but in a forked child, where the lock may be held for ever.
+  Status Here() const {
+    return ForkedFromUser() ? stream_->memory()->device()->Health() : OkStatus();
+  }
+
   const std::shared_ptr<OwnedStream> stream_;  // of the step
   std::mutex mutex_;
   std::vector<std::shared_ptr<OwnedStream>> readers_;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -151,16 +152,13 @@ TEST_F(CapiTest, AForkedChildIsRefused) {
   std::uint64_t address = 0;
   ASSERT_EQ(keel_stream_create(device_, &stream), KEEL_STATUS_OK);
   ASSERT_EQ(keel_malloc(device_, stream, 4096, nullptr, &address), KEEL_STATUS_OK);
-  std::atomic<bool> stop{false};
-  std::thread busy([&] {
-    while (!stop) {
-      keel_device other = nullptr;
-      if (keel_device_open("sim:0", &other) == KEEL_STATUS_OK) {
-        static_cast<void>(keel_device_close(other));
-      }
+  std::optional<WorkingThread> busy([&] {
+    keel_device other = nullptr;
+    if (keel_device_open("sim:0", &other) == KEEL_STATUS_OK) {
+      static_cast<void>(keel_device_close(other));
     }
   });
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < kForks; ++round) {
     const int status = InForkedChild([&] {
       keel_device other = nullptr;
       for (const keel_status each :
@@ -171,10 +169,9 @@ TEST_F(CapiTest, AForkedChildIsRefused) {
       }
       EXPECT_THAT(keel_last_error_message(), HasSubstr("fork"));
     });
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status << " in " << round;
   }
-  stop = true;
-  busy.join();
+  busy.reset();
   EXPECT_EQ(keel_free(device_, address), KEEL_STATUS_OK);
   EXPECT_EQ(keel_stream_destroy(stream), KEEL_STATUS_OK);
 }

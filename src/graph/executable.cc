@@ -69,7 +69,7 @@ Result<std::unique_ptr<Executable>> Executable::Create(std::shared_ptr<const Pro
     KEEL_ASSIGN(costs, CostsOf(memory));
   }
   auto choices = std::make_shared<AutoPolicy>(*layout, costs);
-  return std::unique_ptr<Executable>(new Executable(std::make_shared<ExecutableState>(
+  return std::unique_ptr<Executable>(new Executable(MakeSharedHere<ExecutableState>(
       std::move(program), std::move(memory), std::move(options), layout, std::move(choices))));
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/forked_child_test.h"
 #include "graph/graph_test.h"
+#include "keel/graph/memory_budget.h"
 #include "keel/graph/scratch_arena.h"
 
 namespace keel::graph {
@@ -222,26 +223,49 @@ TEST_F(MisuseTest, AForkedChildIsNoReasonToComplain) {
   builder.Fill({s}, 0, 1);
   builder.Copy({y}, {s});
   auto arena = Need(ScratchArena::Create(bench_.memory(), kSize));
-  auto executable = Need(
-      Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.scratch = arena}));
+  auto budget = std::make_shared<MemoryBudget>(64_MiB);
+  auto executable = Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(),
+                                            {.slots = 2, .scratch = arena, .budget = budget}));
   HeldOutput output;
   {
     Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
     ASSERT_TRUE(IsOk(lease.Launch()));
     output = Need(lease.Hold(y));
   }
+  Lease held = Need(executable->Acquire(bench_.stream(), Soon()));
   SetLogLevel(LogLevel::kWarn);
-  const int status = InForkedChild([&] {
-    ::testing::internal::CaptureStderr();
-    EXPECT_EQ(RunStep(*executable, bench_.stream(), {}).code(), StatusCode::kFailedPrecondition);
-    executable.reset();
-    arena.reset();
-    {
-      const HeldOutput gone = std::move(output);
-    }
-    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  // Others take and give back slots of theirs, memory and the budget's room meanwhile.
+  const WorkingThread busy([&] {
+    ProgramBuilder little("little");
+    const BindingId z =
+        little.Bind({.name = "z", .size = kSize, .access = BindingAccess::kScratch});
+    little.Fill({z}, 0, 1);
+    const auto other = Need(Executable::Create(Need(std::move(little).Build()), bench_.memory(),
+                                               {.scratch = arena, .budget = budget}));
+    EXPECT_TRUE(IsOk(RunStep(*other, bench_.stream(), {})));
+    static_cast<void>(executable->stats());
+    static_cast<void>(budget->used());
   });
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  for (int round = 0; round < kForks; ++round) {
+    const int status = InForkedChild([&] {
+      ::testing::internal::CaptureStderr();
+      EXPECT_EQ(RunStep(*executable, bench_.stream(), {}).code(), StatusCode::kFailedPrecondition);
+      EXPECT_EQ(held.Launch().code(), StatusCode::kFailedPrecondition);
+      EXPECT_EQ(executable->Synchronize(Soon()).code(), StatusCode::kFailedPrecondition);
+      EXPECT_EQ(executable->Close(Soon()).code(), StatusCode::kFailedPrecondition);
+      EXPECT_EQ(executable->stats().steps, 0U);
+      EXPECT_EQ(budget->used(), 0_B);
+      executable.reset();
+      arena.reset();
+      {
+        const HeldOutput gone = std::move(output);
+        const Lease ended = std::move(held);
+      }
+      budget.reset();
+      EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+    });
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status << " in " << round;
+  }
 }
 
 }  // namespace

@@ -143,6 +143,7 @@ Status ExecutableState::Check(std::uint32_t binding, const Buffer& buffer) const
 }
 
 Status ExecutableState::Bind(std::uint32_t binding, Buffer buffer) {
+  KEEL_TRY(Here());
   if (!Fits(binding, buffer)) KEEL_TRY(Check(binding, buffer));
   const MutexLock lock(mutex_);
   defaults_[binding] = std::move(buffer);
@@ -349,6 +350,7 @@ std::string ExecutableState::DescribeLocked() const {
 }
 
 void ExecutableState::Release(Slot& slot) noexcept {
+  if (!home_.here()) return;
   const ReplayReport& report = slot.use.report;
   const MutexLock lock(mutex_);
   if (slot.use.mark != 0) {
@@ -376,6 +378,7 @@ void ExecutableState::Release(Slot& slot) noexcept {
 // --- Steps ---------------------------------------------------------------------------------------
 
 Status ExecutableState::Launch(Slot& slot, Deadline deadline) {
+  KEEL_TRY(Here());
   if (slot.use.mark != 0) {
     return FailedPrecondition("the lease's step was launched already: acquire another");
   }
@@ -509,6 +512,7 @@ Status ExecutableState::Wait(Slot& slot, Deadline deadline) {
 }
 
 Status ExecutableState::Hold(Slot& slot, std::uint32_t binding) {
+  KEEL_TRY(Here());
   KEEL_TRY(CheckId(binding));
   const BindingLayout& its = layout->bindings[binding];
   const std::string& name = program->bindings()[binding].name;
@@ -524,6 +528,7 @@ Status ExecutableState::Hold(Slot& slot, std::uint32_t binding) {
 }
 
 Status ExecutableState::LetGo(Slot& slot, std::span<const hal::StreamHandle> readers) {
+  KEEL_TRY(Here());
   Status first;
   std::vector<std::pair<memory::PooledEvent, hal::StreamHandle>> events;
   const auto record = [&](hal::StreamHandle reader) {
@@ -558,6 +563,7 @@ Status ExecutableState::LetGo(Slot& slot, std::span<const hal::StreamHandle> rea
 // --- The whole -----------------------------------------------------------------------------------
 
 ExecutableStats ExecutableState::Stats() const {
+  if (!home_.here()) return {};
   const MutexLock lock(mutex_);
   ExecutableStats stats = totals_;
   stats.slot_bytes = set_ != nullptr ? set_->bytes() : Bytes(0);
@@ -565,6 +571,7 @@ ExecutableStats ExecutableState::Stats() const {
 }
 
 Status ExecutableState::Synchronize(Deadline deadline) {
+  KEEL_TRY(Here());
   std::chrono::microseconds look = kFirstLook;
   Clock::time_point asked = Clock::now();
   const MutexLock lock(mutex_);
@@ -599,6 +606,7 @@ Status ExecutableState::Synchronize(Deadline deadline) {
 }
 
 Status ExecutableState::Close(Deadline deadline) {
+  KEEL_TRY(Here());
   {
     const MutexLock lock(mutex_);
     if (set_ == nullptr) return OkStatus();

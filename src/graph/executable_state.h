@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fork.h"
 #include "graph/slot_set.h"
 #include "keel/base/mutex.h"
 #include "keel/graph/executable.h"
@@ -70,6 +71,8 @@ class ExecutableState : public MemoryBudget::User,
 
  private:
   hal::Device& device() const { return *memory->device(); }
+  // OK, but in a forked child: there nothing that a lock guards can be looked at.
+  Status Here() const { return home_.here() ? OkStatus() : device().Health(); }
   // The slots, made if there are none.
   Status NeedSlots() KEEL_EXCLUDES(mutex_, recording_mutex_);
   Result<std::unique_ptr<SlotSet>> CreateSlots() KEEL_REQUIRES(creation_mutex_)
@@ -96,6 +99,7 @@ class ExecutableState : public MemoryBudget::User,
   void Judge(Slot& slot) KEEL_EXCLUDES(mutex_);
   std::unique_ptr<SlotSet> TakeSlots() KEEL_EXCLUDES(mutex_);
 
+  const Home home_;
   const bool opaque_;  // has commands that are functions of the caller's
   std::atomic<std::uint64_t> last_use_{0};
   std::atomic<int> warm_up_;

@@ -3,18 +3,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
+
+#include "base/fork.h"
+#include "keel/base/mutex.h"
 
 namespace keel::graph {
 
-Bytes MemoryBudget::UsedLocked() const {
-  Bytes sum;
-  for (const Share& share : shares_) sum += share.bytes;
-  return sum;
-}
+struct MemoryBudget::Shares {
+  struct Share {
+    const User* key = nullptr;
+    std::weak_ptr<User> user;
+    Bytes bytes;
+  };
+  Bytes UsedLocked() const KEEL_REQUIRES(mutex) {
+    Bytes sum;
+    for (const Share& share : all) sum += share.bytes;
+    return sum;
+  }
+
+  const Home home;
+  Mutex mutex;
+  std::vector<Share> all KEEL_GUARDED_BY(mutex);
+};
+
+MemoryBudget::MemoryBudget(Bytes limit) : limit_(limit), shares_(MakeSharedHere<Shares>()) {}
+MemoryBudget::~MemoryBudget() = default;
 
 Bytes MemoryBudget::used() const {
-  const MutexLock lock(mutex_);
-  return UsedLocked();
+  if (!shares_->home.here()) return {};
+  const MutexLock lock(shares_->mutex);
+  return shares_->UsedLocked();
 }
 
 Status MemoryBudget::Take(const std::shared_ptr<User>& user, Bytes bytes) {
@@ -26,10 +45,11 @@ Status MemoryBudget::Take(const std::shared_ptr<User>& user, Bytes bytes) {
   // Whoever was asked once is not asked again; and if it goes meanwhile, it does so after the lock.
   std::vector<std::shared_ptr<User>> asked = {user};
   std::vector<std::shared_ptr<User>> seen;
-  const MutexLock lock(mutex_);
-  while (UsedLocked() + bytes > limit_) {
+  Shares& shares = *shares_;
+  const MutexLock lock(shares.mutex);
+  while (shares.UsedLocked() + bytes > limit_) {
     std::shared_ptr<User> oldest;
-    for (const Share& share : shares_) {
+    for (const Shares::Share& share : shares.all) {
       std::shared_ptr<User> candidate = share.user.lock();
       if (candidate == nullptr) continue;
       seen.push_back(candidate);
@@ -38,7 +58,7 @@ Status MemoryBudget::Take(const std::shared_ptr<User>& user, Bytes bytes) {
     }
     if (oldest == nullptr) {
       std::string holders;
-      for (const Share& share : shares_) {
+      for (const Shares::Share& share : shares.all) {
         std::shared_ptr<User> holder = share.user.lock();
         seen.push_back(holder);
         holders +=
@@ -51,16 +71,17 @@ Status MemoryBudget::Take(const std::shared_ptr<User>& user, Bytes bytes) {
     }
     asked.push_back(oldest);
     if (oldest->TryGiveUp()) {
-      std::erase_if(shares_, [&](const Share& share) { return share.key == oldest.get(); });
+      std::erase_if(shares.all,
+                    [&](const Shares::Share& share) { return share.key == oldest.get(); });
     }
   }
-  shares_.push_back({.key = user.get(), .user = user, .bytes = bytes});
+  shares.all.push_back({.key = user.get(), .user = user, .bytes = bytes});
   return OkStatus();
 }
 
 void MemoryBudget::GiveBack(const User* user) {
-  const MutexLock lock(mutex_);
-  std::erase_if(shares_, [&](const Share& share) { return share.key == user; });
+  const MutexLock lock(shares_->mutex);
+  std::erase_if(shares_->all, [&](const Shares::Share& share) { return share.key == user; });
 }
 
 }  // namespace keel::graph

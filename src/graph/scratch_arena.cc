@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/fork.h"
 #include "keel/base/log.h"
 #include "keel/hal/owned_handle.h"
 #include "keel/telemetry/tags.h"
@@ -15,7 +16,7 @@ Result<std::shared_ptr<ScratchArena>> ScratchArena::Create(
   if (size.empty()) return InvalidArgument("a scratch arena of no bytes");
   KEEL_ASSIGN(hal::Stream stream, hal::Stream::Create(memory->device()));
   std::shared_ptr<ScratchArena> arena(
-      new ScratchArena(std::move(memory), std::move(stream), patience));
+      new ScratchArena(std::move(memory), std::move(stream), patience), DeleteHere());
   KEEL_ASSIGN(arena->address_,
               arena->memory_->allocator().Allocate(size, arena->stream_.get(),
                                                    {.tag = telemetry::InternTag("graph:scratch")}));
@@ -43,7 +44,7 @@ Status ScratchArena::GiveBack(memory::DeviceMemory& memory, DeviceAddress addres
 
 ScratchArena::~ScratchArena() {
   if (!address_) return;
-  // On a lost device, and in a forked child, there is nothing to free.
+  // On a lost device there is nothing to free.
   const auto warn = [this](const Status& status) {
     if (status.ok() || !memory_->device()->Health().ok()) return;
     Log(LogLevel::kWarn, "a scratch arena could not be freed: " + status.ToString());

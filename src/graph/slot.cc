@@ -46,7 +46,7 @@ Slot::Slot(const SlotContext& context, std::uint32_t index) : context_(context),
 
 Slot::~Slot() {
   const auto check = [this](const Status& status) {
-    // On a lost device, and in a forked child, there is nothing to free.
+    // On a lost device there is nothing to free.
     if (status.ok() || !context_.device().Health().ok()) return;
     Log(LogLevel::kWarn, "a slot's memory could not be freed: " + status.ToString());
   };

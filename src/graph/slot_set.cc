@@ -121,7 +121,7 @@ Bytes SlotSet::bytes() const {
 void SlotSet::Retire(std::unique_ptr<SlotSet> set, Deadline deadline) noexcept {
   if (set == nullptr) return;
   Status status = set->WaitIdle(deadline);
-  // On a lost device, and in a forked child, there is nothing to wait for.
+  // On a lost device there is nothing to wait for.
   if (status.ok() || !set->device().Health().ok()) return;
   hal::Device& device = set->device();
   const std::string what = "memory of graph '" + set->program_->name() + "', which still runs";

@@ -17,6 +17,7 @@ std::string LiveObject::ToString() const {
 }
 
 Result<std::uint64_t> CallLedger::Begin(Primitive primitive) {
+  if (!home_.here()) return FailedPrecondition("this device was opened before the process forked");
   const std::uint64_t number = number_.fetch_add(1, std::memory_order_relaxed) + 1;
   const std::uint64_t nth = counts_[IndexOf(primitive)].fetch_add(1, std::memory_order_relaxed) + 1;
   if (armed_.load(std::memory_order_relaxed)) KEEL_TRY(Obey(primitive, number, nth));

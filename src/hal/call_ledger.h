@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fork.h"
 #include "keel/base/bytes.h"
 #include "keel/base/mutex.h"
 #include "keel/base/result.h"
@@ -48,7 +49,7 @@ class CallLedger {
   using Records = std::multimap<std::pair<Kind, std::uint64_t>, Record>;
 
   // To be called first in every primitive: the number of the call, or the error that it must
-  // return without reaching the device.
+  // return without reaching the device. kFailedPrecondition in a forked child.
   Result<std::uint64_t> Begin(Primitive primitive) KEEL_EXCLUDES(mutex_);
 
   std::uint64_t calls() const;
@@ -98,6 +99,7 @@ class CallLedger {
   Counts counts_at_reset_{};
   std::atomic<bool> armed_{false};  // whether there is any rule
 
+  const Home home_;
   mutable Mutex mutex_;
   std::optional<FailRule> fail_any_ KEEL_GUARDED_BY(mutex_);
   std::map<Primitive, FailRule> fail_ KEEL_GUARDED_BY(mutex_);

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/fork.h"
 #include "hal/builtin_drivers.h"
 #include "keel/base/log.h"
 
@@ -31,7 +32,7 @@ void CloseDevice(Device* device) noexcept {
   const std::unique_ptr<Device> owned(device);
   RetryList& retries = device->retries();
   if (retries.empty()) return;
-  // Without health (lost, or the parent's device in a forked child) nothing is left to give back.
+  // Without health nothing is left to give back.
   const bool healthy = device->Health().ok();
   Status status;
   if (healthy) status = retries.Drain();
@@ -148,7 +149,10 @@ Result<std::shared_ptr<Device>> Registry::OpenDefault(int ordinal) {
 
 std::shared_ptr<Device> ShareDevice(std::unique_ptr<Device> device) {
   if (device == nullptr) return nullptr;
-  return {device.release(), CloseDevice};
+  // In a forked child it stays as it is, and so does its retry list: see DeleteHere.
+  return {device.release(), [home = Home()](Device* last) {
+            if (home.here()) CloseDevice(last);
+          }};
 }
 
 DeviceId NextDeviceId() {

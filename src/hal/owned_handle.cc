@@ -18,6 +18,8 @@ void LeaveForRetry(Device& device, const Status& status, std::string what,
 
 void DrainBeforeClose(Device& device) {
   if (device.retries().empty()) return;
+  // The parent's, in a forked child: its lock may be held for ever.
+  if (device.Health().code() == StatusCode::kFailedPrecondition) return;
   // What stays on the list has been logged, and is not the failure of the handle being closed.
   (void)device.retries().Drain();
 }

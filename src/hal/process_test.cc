@@ -111,6 +111,28 @@ TEST_F(ForkTest, AChildOpensADeviceOfItsOwn) {
 }
 #endif
 
+// Also while another thread is in the middle of changing it: streams, tables, mappings, memory.
+TEST_F(ForkTest, AChildMayDestroyADeviceThatIsBusy) {
+  Owners owners;
+  owners.Open(inner_);
+  std::optional<WorkingThread> busy([&] {
+    Owners more;
+    more.Open(inner_);
+  });
+  for (int round = 0; round < kForks; ++round) {
+    const int status = InForkedChild([&] {
+      EXPECT_EQ(inner_->GetMemoryInfo().status().code(), StatusCode::kFailedPrecondition);
+      Owners gone = std::move(owners);
+      device_ = nullptr;
+      peer_ = nullptr;
+      inner_ = nullptr;
+    });
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status << " in " << round;
+  }
+  busy.reset();
+  owners.Use();
+}
+
 class StaticDestructionDeathTest : public ::testing::Test {
  protected:
   StaticDestructionDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }

@@ -7,7 +7,6 @@
 #include <bit>
 #include <ranges>
 
-#include "base/fork.h"
 #include "keel/base/log.h"
 
 namespace keel::memory {
@@ -95,7 +94,7 @@ Result<std::shared_ptr<AllocatorCore>> AllocatorCore::Create(std::shared_ptr<hal
                                                              DeviceAllocatorOptions options) {
   std::vector<std::shared_ptr<hal::Device>> peers = std::move(options.peers);
   const std::shared_ptr<AllocatorCore> core(
-      new AllocatorCore(std::move(device), std::move(options)));
+      new AllocatorCore(std::move(device), std::move(options)), DeleteHere());
   for (std::shared_ptr<hal::Device>& peer : peers) KEEL_TRY(core->AddPeer(std::move(peer)));
   return core;
 }
@@ -107,7 +106,6 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
       limit(
           std::min(config.limit.count(), FractionOf(*device, config.per_process_memory_fraction))),
       id_(last_id.fetch_add(1) + 1),
-      fork_generation_(ForkGeneration()),
       capacity_(device->info().memory.count()),
       largest_(config.debug == AllocatorConfig::Debug::kOff ? capacity_ : 0),
       rounds_up_(std::any_of(config.roundup_power2_divisions.begin(),
@@ -155,7 +153,6 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
 }
 
 AllocatorCore::~AllocatorCore() {
-  if (ForkGeneration() != fork_generation_) return;
   if (debug_ != nullptr) {
     // Nobody is there to take it; the log has what it finds.
     static_cast<void>(debug_->CheckLive().ok());
@@ -184,7 +181,7 @@ AllocatorCore::~AllocatorCore() {
 }
 
 Status AllocatorCore::Here() const {
-  if (ForkGeneration() == fork_generation_) return OkStatus();
+  if (home_.here()) return OkStatus();
   return FailedPrecondition("device memory cannot be used in a forked child");
 }
 
@@ -381,7 +378,7 @@ Status AllocatorCore::CheckAlignment(Bytes alignment) const {
 
 Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stream,
                                               const AllocationOptions& options) {
-  if (ForkGeneration() != fork_generation_) [[unlikely]]
+  if (!home_.here()) [[unlikely]]
     return Here();
   if (size.empty()) [[unlikely]]
     return DeviceAddress();
@@ -460,7 +457,7 @@ Result<Block*> AllocatorCore::ObtainSlow(Arena& arena, const Request& request) {
 // --- Freeing ----------------------------------------------------------------------------------
 
 Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
-  if (ForkGeneration() != fork_generation_) [[unlikely]]
+  if (!home_.here()) [[unlikely]]
     return Here();
   if (!address) return OkStatus();
   const AddressIndex::Found found = index_.FindPlace(address.value());

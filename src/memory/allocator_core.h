@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fork.h"
 #include "keel/memory/device_allocator.h"
 #include "memory/address_index.h"
 #include "memory/arena_set.h"
@@ -266,7 +267,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
                std::uint64_t to_address, std::uint64_t size) override;
 
   const std::uint64_t id_;  // never used again
-  const std::uint64_t fork_generation_;
+  const Home home_;
   const std::uint64_t capacity_;
   const std::uint64_t largest_;   // request that needs no second thought
   const bool rounds_up_;          // in steps of a power of two

@@ -97,7 +97,7 @@ class CopyCrew {
 
   const ParallelCopyOptions& options() const { return options_; }
   int threads() const { return threads_; }
-  bool here() const { return fork_generation_ == ForkGeneration(); }
+  bool here() const { return home_.here(); }
   ParallelCopy::Stats stats() const {
     return {.wakes = wakes_.load(std::memory_order_relaxed),
             .alone = alone_.load(std::memory_order_relaxed)};
@@ -123,7 +123,7 @@ class CopyCrew {
 
   const ParallelCopyOptions options_;
   const int threads_;
-  const std::uint64_t fork_generation_ = ForkGeneration();
+  const Home home_;
 
   std::array<CopyJob, kJobs> jobs_;
   alignas(64) std::atomic<std::uint32_t> open_{0};  // bit by job

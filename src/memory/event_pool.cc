@@ -17,10 +17,7 @@ class EventPoolState {
     // Here, so that giving back never allocates.
     idle_.reserve(options.max_idle);
   }
-  ~EventPoolState() {
-    // A child owns nothing on its parent's device.
-    if (here()) static_cast<void>(Trim(0));
-  }
+  ~EventPoolState() { static_cast<void>(Trim(0)); }
   EventPoolState(const EventPoolState&) = delete;
   EventPoolState& operator=(const EventPoolState&) = delete;
 
@@ -32,11 +29,9 @@ class EventPoolState {
   EventPool::Stats stats() const KEEL_EXCLUDES(mutex_);
 
  private:
-  bool here() const { return fork_generation_ == ForkGeneration(); }
-
   const std::shared_ptr<hal::Device> device_;
   const EventPoolOptions options_;
-  const std::uint64_t fork_generation_ = ForkGeneration();
+  const Home home_;
   mutable Mutex mutex_;
   std::vector<hal::EventHandle> idle_ KEEL_GUARDED_BY(mutex_);
   EventPool::Stats stats_ KEEL_GUARDED_BY(mutex_);
@@ -45,7 +40,7 @@ class EventPoolState {
 Result<hal::EventHandle> EventPoolState::Acquire() {
   // Before the lock, which in a child may be held by a thread that is not there.
   if (Status health = device_->Health(); !health.ok()) {
-    if (here()) static_cast<void>(Trim(0));
+    if (home_.here()) static_cast<void>(Trim(0));
     return health;
   }
   {
@@ -66,7 +61,7 @@ Result<hal::EventHandle> EventPoolState::Acquire() {
 }
 
 void EventPoolState::GiveBack(hal::EventHandle event) noexcept {
-  if (!here()) return;
+  if (!home_.here()) return;
   {
     MutexLock lock(mutex_);
     --stats_.in_use;
@@ -79,7 +74,7 @@ void EventPoolState::GiveBack(hal::EventHandle event) noexcept {
 }
 
 Status EventPoolState::Trim(std::size_t keep) {
-  KEEL_TRY(here() ? OkStatus() : device_->Health());
+  KEEL_TRY(home_.here() ? OkStatus() : device_->Health());
   Status first;
   for (;;) {
     hal::EventHandle event;
@@ -96,7 +91,7 @@ Status EventPoolState::Trim(std::size_t keep) {
 }
 
 EventPool::Stats EventPoolState::stats() const {
-  if (!here()) return {};
+  if (!home_.here()) return {};
   MutexLock lock(mutex_);
   EventPool::Stats stats = stats_;
   stats.idle = idle_.size();
@@ -123,7 +118,7 @@ Status PooledEvent::Synchronize(Deadline deadline) const {
 void PooledEvent::GiveBack() noexcept { pool_->GiveBack(event_); }
 
 EventPool::EventPool(std::shared_ptr<hal::Device> device, const EventPoolOptions& options)
-    : state_(std::make_shared<internal::EventPoolState>(std::move(device), options)) {}
+    : state_(MakeSharedHere<internal::EventPoolState>(std::move(device), options)) {}
 
 EventPool::~EventPool() = default;
 

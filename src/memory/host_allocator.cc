@@ -267,14 +267,9 @@ HostAllocatorOptions HostAllocatorOptions::From(const AllocatorConfig& config) {
 
 HostAllocator::HostAllocator(std::shared_ptr<hal::Device> device,
                              const HostAllocatorOptions& options)
-    : state_(std::make_unique<State>(std::move(device), options)) {}
+    : state_(MakeSharedHere<State>(std::move(device), options)) {}
 
-HostAllocator::~HostAllocator() {
-  // For ever: the parent's memory, and perhaps a lock that nobody gives back.
-  if (!state_->here()) {
-    [[maybe_unused]] const State* const parents = state_.release();
-  }
-}
+HostAllocator::~HostAllocator() = default;
 
 const std::shared_ptr<hal::Device>& HostAllocator::device() const { return state_->device(); }
 

@@ -31,7 +31,7 @@ class HostAllocator::State {
   State& operator=(const State&) = delete;
 
   const std::shared_ptr<hal::Device>& device() const { return device_; }
-  bool here() const { return fork_generation_ == ForkGeneration(); }
+  bool here() const { return home_.here(); }
   // For calls that need no device: OK, or what a forked child is told.
   Status Usable() const { return here() ? OkStatus() : device_->Health(); }
 
@@ -125,7 +125,7 @@ class HostAllocator::State {
   const std::shared_ptr<hal::Device> device_;
   const HostAllocatorOptions options_;
   const PinnedOptions pinned_;
-  const std::uint64_t fork_generation_ = ForkGeneration();
+  const Home home_;
 
   mutable Mutex mutex_;
   Bytes limit_ KEEL_GUARDED_BY(mutex_);

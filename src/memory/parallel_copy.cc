@@ -14,14 +14,9 @@ ParallelCopyOptions ParallelCopyOptions::From(const AllocatorConfig& config) {
 }
 
 ParallelCopy::ParallelCopy(const ParallelCopyOptions& options)
-    : crew_(std::make_unique<CopyCrew>(options)) {}
+    : crew_(MakeSharedHere<CopyCrew>(options)) {}
 
-ParallelCopy::~ParallelCopy() {
-  // For ever: a child has neither the threads nor a lock that it can trust.
-  if (!crew_->here()) {
-    [[maybe_unused]] const CopyCrew* const parents = crew_.release();
-  }
-}
+ParallelCopy::~ParallelCopy() = default;
 
 std::shared_ptr<ParallelCopy> ParallelCopy::Shared() {
   struct Slot {

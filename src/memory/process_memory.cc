@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <string>
 
 #include "base/fork.h"
 #include "keel/base/log.h"
+#include "keel/base/mutex.h"
 
 namespace keel::memory {
 namespace {
@@ -96,6 +98,43 @@ Status DeviceMemory::EnqueueCopyToHost(hal::StreamHandle stream, void* destinati
 
 // --- All of them ------------------------------------------------------------------------------
 
+// A child that may use devices, because none was used before the fork, begins with nothing.
+struct ProcessMemory::Sets {
+  struct Own {
+    Result<std::shared_ptr<DeviceMemory>> MakeLocked(const Key& key, const AllocatorConfig& config)
+        KEEL_REQUIRES(mutex);
+
+    Mutex mutex;
+    std::map<Key, std::shared_ptr<DeviceMemory>> all KEEL_GUARDED_BY(mutex);
+  };
+  Sets() = default;
+  ~Sets() { own.End(); }
+  Sets(const Sets&) = delete;
+  Sets& operator=(const Sets&) = delete;
+
+  PerProcess<Own> own;
+};
+
+Result<std::shared_ptr<DeviceMemory>> ProcessMemory::Sets::Own::MakeLocked(
+    const Key& key, const AllocatorConfig& config) {
+  KEEL_ASSIGN(std::shared_ptr<hal::Device> device, key.driver->Open(key.ordinal));
+  KEEL_ASSIGN(std::shared_ptr<DeviceMemory> made, DeviceMemory::Create(device, config));
+  for (const auto& [other_key, other] : all) {
+    if (other_key.driver != key.driver) continue;
+    // Copies between devices work without it: a reason to warn, not to have no memory.
+    for (const Status& status :
+         {made->allocator().AddPeer(other->device()), other->allocator().AddPeer(device)}) {
+      if (!status.ok() && status.code() != StatusCode::kDeviceLost) {
+        Log(LogLevel::kWarn,
+            fmt::format("devices {} and {} do not share memory: {}", made->name().ToString(),
+                        other->name().ToString(), status.ToString()));
+      }
+    }
+  }
+  all.emplace(key, made);
+  return made;
+}
+
 ProcessMemory& ProcessMemory::Global() {
   static auto* const memory =
       new ProcessMemory(hal::Registry::Global(), AllocatorConfig::FromEnvironment());
@@ -103,7 +142,9 @@ ProcessMemory& ProcessMemory::Global() {
 }
 
 ProcessMemory::ProcessMemory(hal::Registry& registry, Result<AllocatorConfig> config)
-    : registry_(registry), config_(std::move(config)) {}
+    : registry_(registry), config_(std::move(config)), sets_(std::make_unique<Sets>()) {}
+
+ProcessMemory::~ProcessMemory() = default;
 
 Status ProcessMemory::Here() const {
   const std::uint64_t used = used_.load(std::memory_order_acquire);
@@ -138,10 +179,11 @@ Result<std::shared_ptr<DeviceMemory>> ProcessMemory::For(const hal::DeviceName& 
   KEEL_TRY(config_.status());
   KEEL_ASSIGN(const Key key, Resolve(name));
   used_.store(ForkGeneration() + 1, std::memory_order_release);
-  const MutexLock lock(mutex_);
+  Sets::Own& own = sets_->own.Get();
+  const MutexLock lock(own.mutex);
   used_.store(ForkGeneration() + 1, std::memory_order_release);  // after a Shutdown meanwhile
-  if (const auto known = sets_.find(key); known != sets_.end()) return known->second;
-  Result<std::shared_ptr<DeviceMemory>> made = MakeLocked(key);
+  if (const auto known = own.all.find(key); known != own.all.end()) return known->second;
+  Result<std::shared_ptr<DeviceMemory>> made = own.MakeLocked(key, *config_);
   if (!made.ok()) {
     return std::move(made).status().Annotate(
         fmt::format("device {}:{}", key.driver->name(), key.ordinal));
@@ -149,32 +191,14 @@ Result<std::shared_ptr<DeviceMemory>> ProcessMemory::For(const hal::DeviceName& 
   return made;
 }
 
-Result<std::shared_ptr<DeviceMemory>> ProcessMemory::MakeLocked(const Key& key) {
-  KEEL_ASSIGN(std::shared_ptr<hal::Device> device, key.driver->Open(key.ordinal));
-  KEEL_ASSIGN(std::shared_ptr<DeviceMemory> made, DeviceMemory::Create(device, *config_));
-  for (const auto& [other_key, other] : sets_) {
-    if (other_key.driver != key.driver) continue;
-    // Copies between devices work without it: a reason to warn, not to have no memory.
-    for (const Status& status :
-         {made->allocator().AddPeer(other->device()), other->allocator().AddPeer(device)}) {
-      if (!status.ok() && status.code() != StatusCode::kDeviceLost) {
-        Log(LogLevel::kWarn,
-            fmt::format("devices {} and {} do not share memory: {}", made->name().ToString(),
-                        other->name().ToString(), status.ToString()));
-      }
-    }
-  }
-  sets_.emplace(key, made);
-  return made;
-}
-
 Result<std::vector<std::shared_ptr<DeviceMemory>>> ProcessMemory::List() const {
   KEEL_TRY(Here());
   std::vector<std::shared_ptr<DeviceMemory>> list;
   if (!used()) return list;
-  const MutexLock lock(mutex_);
-  list.reserve(sets_.size());
-  for (const auto& [key, set] : sets_) list.push_back(set);
+  Sets::Own& own = sets_->own.Get();
+  const MutexLock lock(own.mutex);
+  list.reserve(own.all.size());
+  for (const auto& [key, set] : own.all) list.push_back(set);
   return list;
 }
 
@@ -185,12 +209,13 @@ Status ProcessMemory::Forget(const hal::DeviceName& name) {
       fmt::format("the process has no memory of device {}:{}", key.driver->name(), key.ordinal));
   if (!used()) return none;
   std::shared_ptr<DeviceMemory> forgotten;  // ends after the lock
-  const MutexLock lock(mutex_);
-  const auto known = sets_.find(key);
-  if (known == sets_.end()) return none;
+  Sets::Own& own = sets_->own.Get();
+  const MutexLock lock(own.mutex);
+  const auto known = own.all.find(key);
+  if (known == own.all.end()) return none;
   forgotten = std::move(known->second);
-  sets_.erase(known);
-  for (const auto& [other_key, other] : sets_) {
+  own.all.erase(known);
+  for (const auto& [other_key, other] : own.all) {
     other->allocator().RemovePeer(forgotten->device()->id());
   }
   return OkStatus();
@@ -200,8 +225,9 @@ Status ProcessMemory::Shutdown() {
   KEEL_TRY(Here());
   if (!used()) return OkStatus();
   std::map<Key, std::shared_ptr<DeviceMemory>> sets;  // end after the lock
-  const MutexLock lock(mutex_);
-  sets.swap(sets_);
+  Sets::Own& own = sets_->own.Get();
+  const MutexLock lock(own.mutex);
+  sets.swap(own.all);
   for (const auto& [key, set] : sets) {
     for (const auto& [other_key, other] : sets) {
       other->allocator().RemovePeer(set->device()->id());

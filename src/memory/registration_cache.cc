@@ -26,7 +26,7 @@ class RegistrationTable {
   RegistrationTable(const RegistrationTable&) = delete;
   RegistrationTable& operator=(const RegistrationTable&) = delete;
 
-  bool here() const { return fork_generation_ == ForkGeneration(); }
+  bool here() const { return home_.here(); }
   Status Usable() KEEL_EXCLUDES(mutex_);
   // The key of a pinned range that contains [start, end), with one more user; or nothing.
   std::optional<std::uint64_t> Find(std::uint64_t start, std::uint64_t end) KEEL_EXCLUDES(mutex_);
@@ -70,7 +70,7 @@ class RegistrationTable {
 
   const std::shared_ptr<hal::Device> device_;
   const RegistrationCacheOptions options_;
-  const std::uint64_t fork_generation_ = ForkGeneration();
+  const Home home_;
 
   mutable Mutex mutex_;
   CondVar changed_;  // a range has lost a user, or is not busy any more
@@ -320,7 +320,7 @@ void RegistrationLease::Release() noexcept { table_->Release(key_); }
 
 RegistrationCache::RegistrationCache(std::shared_ptr<hal::Device> device,
                                      const RegistrationCacheOptions& options)
-    : table_(std::make_shared<RegistrationTable>(std::move(device), options)) {
+    : table_(MakeSharedHere<RegistrationTable>(std::move(device), options)) {
   Listeners& listeners = AllListeners();
   MutexLock lock(listeners.mutex);
   listeners.tables.push_back(table_);

@@ -172,7 +172,7 @@ class Staging::Line {
   CopyChoice to_host_;
   hal::Device& device_;
   EventPool events_;
-  const std::uint64_t fork_generation_ = ForkGeneration();
+  const Home home_;
   std::atomic<std::uint64_t> staged_{0};
   std::atomic<std::uint64_t> direct_{0};
   std::atomic<std::uint64_t> pinned_{0};
@@ -182,7 +182,6 @@ class Staging::Line {
 };
 
 Staging::Line::~Line() {
-  if (fork_generation_ != ForkGeneration()) return;
   Reclaim();
   MutexLock lock(mutex_);
   if (stranded_.empty()) return;
@@ -303,6 +302,7 @@ template <class Staged>
 Status Staging::Line::Choose(hal::StreamHandle stream, const hal::Copy& whole, const void* host,
                              CopyChoice& choice, Deadline deadline, Staged staged) {
   using Clock = std::chrono::steady_clock;
+  if (!home_.here()) return device_.Health();
   CopyChoice::Plan plan = choice.For(whole.size);
   const bool may_be_pinned =
       registrations_ != nullptr && choice.Unmeasured(whole.size) == CopyChoice::Way::kStaged;
@@ -444,7 +444,7 @@ StagingOptions StagingOptions::From(const AllocatorConfig& config) {
 }
 
 Staging::Staging(StagingParts parts, const StagingOptions& options)
-    : line_(std::make_unique<Line>(std::move(parts), options)) {}
+    : line_(MakeSharedHere<Line>(std::move(parts), options)) {}
 
 Staging::Staging(std::shared_ptr<HostAllocator> allocator, const AllocatorConfig& config)
     : Staging({.allocator = std::move(allocator),

@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/fork.h"
 #include "base/short_lock.h"
 
 namespace keel::telemetry {
@@ -140,7 +141,7 @@ std::string_view EventActionName(EventAction action) {
   return "unknown";
 }
 
-EventLog::EventLog() : impl_(std::make_unique<Impl>()) {}
+EventLog::EventLog() : impl_(MakeSharedHere<Impl>()) {}
 EventLog::~EventLog() = default;
 
 EventLog& EventLog::Global() {

@@ -31,7 +31,8 @@
 // thread's at a time. Streams must outlive the steps that were launched on them.
 //
 // Failure. A step that fails has given its slot back, and the next one repairs what it left. When
-// the device is lost every lease and wait ends with kDeviceLost. An executable that goes while
+// the device is lost every lease and wait ends with kDeviceLost. In a forked child everything that
+// needs the device returns kFailedPrecondition, and nothing waits. An executable that goes while
 // steps run waits for them, for as long as `patience` says; what still runs then keeps its memory
 // until the device's retry list finds it done (retry_list.h). Leases and held outputs keep what
 // they need.

@@ -5,29 +5,29 @@
 // is in use (a lease, a held output, a step that runs) is never touched; one whose slots were given
 // up takes them again, and records again, with its next step.
 //
-// Thread-safe. Outlives the executables that name it.
+// Thread-safe. Outlives the executables that name it. In a forked child of the process that made it
+// nobody uses any of it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "keel/base/bytes.h"
 #include "keel/base/export.h"
-#include "keel/base/mutex.h"
 #include "keel/base/status.h"
 
 namespace keel::graph {
 
 class KEEL_EXPORT MemoryBudget {
  public:
-  explicit MemoryBudget(Bytes limit) : limit_(limit) {}
+  explicit MemoryBudget(Bytes limit);
+  ~MemoryBudget();
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
   Bytes limit() const { return limit_; }
-  Bytes used() const KEEL_EXCLUDES(mutex_);
+  Bytes used() const;
 
   // --- For executables ---------------------------------------------------------------------
 
@@ -41,21 +41,14 @@ class KEEL_EXPORT MemoryBudget {
     virtual std::uint64_t LastUse() const = 0;
   };
   // Makes room and takes it. kResourceExhausted says who holds the rest, all of them in use.
-  Status Take(const std::shared_ptr<User>& user, Bytes bytes) KEEL_EXCLUDES(mutex_);
+  Status Take(const std::shared_ptr<User>& user, Bytes bytes);
   // Nothing to do for one that has none.
-  void GiveBack(const User* user) KEEL_EXCLUDES(mutex_);
+  void GiveBack(const User* user);
 
  private:
-  struct Share {
-    const User* key = nullptr;
-    std::weak_ptr<User> user;
-    Bytes bytes;
-  };
-  Bytes UsedLocked() const KEEL_REQUIRES(mutex_);
-
+  struct Shares;
   const Bytes limit_;
-  mutable Mutex mutex_;
-  std::vector<Share> shares_ KEEL_GUARDED_BY(mutex_);
+  const std::shared_ptr<Shares> shares_;
 };
 
 }  // namespace keel::graph

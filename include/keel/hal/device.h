@@ -85,8 +85,9 @@ class KEEL_EXPORT Device {
   virtual const DeviceInfo& info() const = 0;
   virtual const Capabilities& capabilities() const = 0;
   virtual DeviceId id() const = 0;
-  // OK, or kDeviceLost with the message of the fault. Costs no driver call where the loss is
-  // already known; does not look for one that is not.
+  // OK, or kDeviceLost with the message of the fault, or kFailedPrecondition in a child that was
+  // forked after the device was opened, where everything is refused. Costs no driver call where the
+  // loss is already known; does not look for one that is not.
   virtual Status Health() const = 0;
 
   // Kernels that Keel itself brings for this device (keel/hal/standard_kernels.h lists them).

@@ -75,8 +75,9 @@ class KEEL_EXPORT Registry {
 };
 
 // Makes the shared owner of a device. When the last reference goes, the retry list is drained,
-// what is still on it is logged, and the device is destroyed. Every driver's Open and every
-// wrapper returns devices through it.
+// what is still on it is logged, and the device is destroyed; in a forked child nothing of that
+// happens, and the device stays as it was. Every driver's Open and every wrapper returns devices
+// through it.
 KEEL_EXPORT std::shared_ptr<Device> ShareDevice(std::unique_ptr<Device> device);
 
 // A new id for a device that is being opened. For drivers.

@@ -143,7 +143,7 @@ class KEEL_EXPORT HostAllocator {
 
  private:
   class State;
-  std::unique_ptr<State> state_;
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace keel::memory

@@ -77,7 +77,7 @@ class KEEL_EXPORT ParallelCopy {
 
  private:
   friend class PiecewiseCopy;
-  std::unique_ptr<CopyCrew> crew_;
+  const std::shared_ptr<CopyCrew> crew_;
 };
 
 }  // namespace keel::memory

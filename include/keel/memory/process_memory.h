@@ -29,13 +29,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "keel/base/export.h"
-#include "keel/base/mutex.h"
 #include "keel/base/result.h"
 #include "keel/hal/device_name.h"
 #include "keel/hal/driver.h"
@@ -101,22 +99,23 @@ class KEEL_EXPORT ProcessMemory {
 
   // The registry must outlive it.
   ProcessMemory(hal::Registry& registry, Result<AllocatorConfig> config);
+  ~ProcessMemory();
   ProcessMemory(const ProcessMemory&) = delete;
   ProcessMemory& operator=(const ProcessMemory&) = delete;
 
   // The set of a device; of no name, that of device 0 of the default driver, as `keel info` marks
   // it. Looks it up under a lock: keep the pointer. kNotFound names the device that is not there,
   // and those that are.
-  Result<std::shared_ptr<DeviceMemory>> For(const hal::DeviceName& name = {}) KEEL_EXCLUDES(mutex_);
+  Result<std::shared_ptr<DeviceMemory>> For(const hal::DeviceName& name = {});
   // The full name of a device that is there, with its driver; opens nothing. kNotFound as above.
   Result<hal::DeviceName> FullName(const hal::DeviceName& name = {}) const;
   // The sets that there are, by driver and number; makes none.
-  Result<std::vector<std::shared_ptr<DeviceMemory>>> List() const KEEL_EXCLUDES(mutex_);
+  Result<std::vector<std::shared_ptr<DeviceMemory>>> List() const;
 
   // The next For of this device makes a new set. kNotFound: there is none, or no such device.
-  Status Forget(const hal::DeviceName& name) KEEL_EXCLUDES(mutex_);
+  Status Forget(const hal::DeviceName& name);
   // Forgets all. For tests, and for a program that wants its devices closed before it goes on.
-  Status Shutdown() KEEL_EXCLUDES(mutex_);
+  Status Shutdown();
 
  private:
   // Driver and ordinal: what a name stands for.
@@ -131,15 +130,14 @@ class KEEL_EXPORT ProcessMemory {
   bool used() const { return used_.load(std::memory_order_acquire) != 0; }
   // OK, but in a child that was forked after the first use.
   Status Here() const;
-  Result<std::shared_ptr<DeviceMemory>> MakeLocked(const Key& key) KEEL_REQUIRES(mutex_);
+  struct Sets;
 
   hal::Registry& registry_;
   const Result<AllocatorConfig> config_;
   // The generation of forks in which a device was first used, plus 1; 0: none was. Set before the
-  // lock is taken, so that a child never meets a lock that nobody will release.
+  // device is opened, so that a child that is forked meanwhile is refused as well.
   std::atomic<std::uint64_t> used_{0};
-  mutable Mutex mutex_;
-  std::map<Key, std::shared_ptr<DeviceMemory>> sets_ KEEL_GUARDED_BY(mutex_);
+  std::unique_ptr<Sets> sets_;
 };
 
 }  // namespace keel::memory

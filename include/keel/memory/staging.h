@@ -97,7 +97,7 @@ class KEEL_EXPORT Staging {
 
  private:
   class Line;
-  std::unique_ptr<Line> line_;
+  const std::shared_ptr<Line> line_;
 };
 
 }  // namespace keel::memory

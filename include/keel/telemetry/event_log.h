@@ -108,7 +108,7 @@ class KEEL_EXPORT EventLog {
   void RecordAlways(const MemoryEvent& event);
 
   std::atomic<bool> enabled_{false};
-  std::unique_ptr<Impl> impl_;
+  const std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace keel::telemetry

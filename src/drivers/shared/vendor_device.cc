@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/fork.h"
 #include "drivers/shared/current_scope.h"
 #include "hal/host_call_scope.h"
 #include "keel/base/log.h"
@@ -74,13 +73,11 @@ VendorDevice::VendorDevice(const VendorApi& api, std::shared_ptr<OpenDevices> op
       info_(std::move(info)),
       device_(device),
       context_(context),
-      id_(hal::NextDeviceId()),
-      fork_generation_(ForkGeneration()) {
+      id_(hal::NextDeviceId()) {
   open_->Add(id_, {device, context});
 }
 
 VendorDevice::~VendorDevice() {
-  if (fork_generation_ != ForkGeneration()) return;  // not ours to release
   if (!lost_) {
     CurrentScope current(api_, context_);
     CaptureModeScope mode(api_);
@@ -98,7 +95,7 @@ VendorDevice::~VendorDevice() {
 }
 
 Status VendorDevice::Health() const {
-  if (fork_generation_ != ForkGeneration()) {
+  if (!home_.here()) {
     return FailedPrecondition(
         "this device was opened before the process forked, and cannot be used in the child; start "
         "the child with exec or spawn");
@@ -109,7 +106,7 @@ Status VendorDevice::Health() const {
 }
 
 Status VendorDevice::Enter(hal::Primitive primitive, bool capable) const {
-  if (lost_.load(std::memory_order_acquire) || fork_generation_ != ForkGeneration()) {
+  if (lost_.load(std::memory_order_acquire) || !home_.here()) {
     return Health();
   }
   if (hal::InHostCall()) return hal::RefusedInHostCall(primitive);

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fork.h"
 #include "drivers/shared/address_map.h"
 #include "drivers/shared/host_calls.h"
 #include "drivers/shared/pinned_ranges.h"
@@ -198,7 +199,7 @@ class VendorDevice final : public hal::Device {
   void* const context_;
   const hal::DeviceId id_;
   hal::Capabilities capabilities_;
-  const std::uint64_t fork_generation_;
+  const Home home_;
   int least_priority_ = 0;
   int greatest_priority_ = 0;
 

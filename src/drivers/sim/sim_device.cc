@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "base/fork.h"
 #include "hal/host_call_scope.h"
 #include "keel/base/log.h"
 #include "keel/hal/driver.h"
@@ -27,8 +26,7 @@ SimDevice::SimDevice(std::shared_ptr<Machine> machine, int ordinal)
     : machine_(std::move(machine)),
       ordinal_(ordinal),
       id_(hal::NextDeviceId()),
-      info_(DescribeDevice(machine_->config(), ordinal)),
-      fork_generation_(ForkGeneration()) {
+      info_(DescribeDevice(machine_->config(), ordinal)) {
   const SimConfig& config = machine_->config();
   capabilities_.virtual_memory = true;
   capabilities_.granularity = {config.granularity, config.granularity};
@@ -48,25 +46,14 @@ SimDevice::SimDevice(std::shared_ptr<Machine> machine, int ordinal)
 }
 
 SimDevice::~SimDevice() {
-  if (fork_generation_ != ForkGeneration()) {
-    // The parent's threads and locks are not ours: nothing is stopped, joined or unmapped.
-    Leak();
-    return;
-  }
   // Not under the lock: a stream may be reporting a fault.
   for (const std::shared_ptr<SimStream>& stream : Streams()) stream->Stop();
   machine_->streams.RemoveIf([&](const SimStream& stream) { return &stream.device() == this; });
   machine_->Detach(*this);
 }
 
-void SimDevice::Leak() {
-  // For ever: the destructor of a stream would join a thread that this process does not have.
-  new std::vector<std::shared_ptr<SimStream>>(std::move(streams_));
-  new std::shared_ptr<Machine>(std::move(machine_));
-}
-
 Status SimDevice::Health() const {
-  if (fork_generation_ != ForkGeneration()) {
+  if (!home_.here()) {
     return FailedPrecondition(
         "this device was opened before the process forked; open it again in the child");
   }
@@ -76,7 +63,7 @@ Status SimDevice::Health() const {
 }
 
 Status SimDevice::Enter(hal::Primitive primitive, Safety safety) const {
-  if (lost() || fork_generation_ != ForkGeneration()) return Health();
+  if (lost() || !home_.here()) return Health();
   if (hal::InHostCall()) return hal::RefusedInHostCall(primitive);
   if (safety == Safety::kUnsafeInCapture) {
     return machine_->captures.CheckUnsafe(hal::PrimitiveName(primitive));

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/fork.h"
 #include "drivers/sim/machine.h"
 #include "keel/base/mutex.h"
 #include "keel/drivers/sim.h"
@@ -139,15 +140,13 @@ class SimDevice final : public hal::Device, public Controls {
   Result<StoredCopy> StoreCopy(const hal::Copy& copy) const;
   Result<StoredKernel> StoreKernel(const hal::KernelLaunch& launch) const;
   std::vector<std::shared_ptr<SimStream>> Streams() const KEEL_EXCLUDES(mutex_);
-  // Only in a forked child, where the lock may be held by a thread that is not there.
-  void Leak() KEEL_NO_THREAD_SAFETY_ANALYSIS;
 
-  std::shared_ptr<Machine> machine_;
+  const std::shared_ptr<Machine> machine_;
   const int ordinal_;
   const hal::DeviceId id_;
   const hal::DeviceInfo info_;
   hal::Capabilities capabilities_;
-  const std::uint64_t fork_generation_;
+  const Home home_;
 
   std::atomic<bool> lost_{false};
   mutable Mutex mutex_;

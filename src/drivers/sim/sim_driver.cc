@@ -44,6 +44,9 @@ class SimDriver final : public hal::Driver {
  public:
   // `config` may be an error: the driver is then there, and says so whenever it is used.
   explicit SimDriver(Result<SimConfig> config) : config_(std::move(config)) {}
+  ~SimDriver() override { opened_.End(); }
+  SimDriver(const SimDriver&) = delete;
+  SimDriver& operator=(const SimDriver&) = delete;
 
   std::string_view name() const override { return "sim"; }
   bool simulated() const override { return true; }
@@ -56,7 +59,7 @@ class SimDriver final : public hal::Driver {
     return devices;
   }
 
-  Result<std::shared_ptr<hal::Device>> Open(int ordinal) override KEEL_EXCLUDES(mutex_) {
+  Result<std::shared_ptr<hal::Device>> Open(int ordinal) override {
     if (!config_.ok()) return config_.status();
     if (ordinal < 0 || ordinal >= config_->devices) {
       return NotFound(
@@ -64,19 +67,14 @@ class SimDriver final : public hal::Driver {
                       "devices:N makes more)",
                       ordinal, config_->devices - 1));
     }
-    MutexLock lock(mutex_);
-    if (fork_generation_ != ForkGeneration()) {
-      // A child: the parent's machine has no threads here, and its locks may be held for ever.
-      fork_generation_ = ForkGeneration();
-      machine_.reset();
-      open_.fill({});
-    }
-    std::weak_ptr<hal::Device>& slot = open_[static_cast<std::size_t>(ordinal)];
+    Opened& opened = opened_.Get();
+    const MutexLock lock(opened.mutex);
+    std::weak_ptr<hal::Device>& slot = opened.devices[static_cast<std::size_t>(ordinal)];
     if (std::shared_ptr<hal::Device> device = slot.lock()) return device;
-    std::shared_ptr<Machine> machine = machine_.lock();
+    std::shared_ptr<Machine> machine = opened.machine.lock();
     if (machine == nullptr) {
       KEEL_ASSIGN(machine, Machine::Create(*config_));
-      machine_ = machine;
+      opened.machine = machine;
     }
     std::shared_ptr<hal::Device> device =
         hal::ShareDevice(std::make_unique<SimDevice>(std::move(machine), ordinal));
@@ -85,11 +83,15 @@ class SimDriver final : public hal::Driver {
   }
 
  private:
+  // A child begins anew: the parent's machine has no threads there.
+  struct Opened {
+    Mutex mutex;
+    std::weak_ptr<Machine> machine KEEL_GUARDED_BY(mutex);
+    std::array<std::weak_ptr<hal::Device>, kMaxDevices> devices KEEL_GUARDED_BY(mutex);
+  };
+
   const Result<SimConfig> config_;
-  Mutex mutex_;
-  std::uint64_t fork_generation_ KEEL_GUARDED_BY(mutex_) = ForkGeneration();
-  std::weak_ptr<Machine> machine_ KEEL_GUARDED_BY(mutex_);
-  std::array<std::weak_ptr<hal::Device>, kMaxDevices> open_ KEEL_GUARDED_BY(mutex_);
+  PerProcess<Opened> opened_;
 };
 
 }  // namespace
