@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "base/fork.h"
 #include "graph/layout.h"
 #include "keel/base/mutex.h"
 #include "keel/hal/event.h"
@@ -156,8 +157,8 @@ struct Kept {
   std::map<hal::DeviceId, PrimitiveCosts> costs KEEL_GUARDED_BY(mutex);
 };
 Kept& KeptCosts() {
-  static Kept& kept = *new Kept;  // never destroyed: used until the end of the process
-  return kept;
+  static constinit PerProcess<Kept> kept;
+  return kept.Get();
 }
 
 }  // namespace
@@ -188,6 +189,7 @@ Result<PrimitiveCosts> MeasurePrimitiveCosts(const std::shared_ptr<memory::Devic
 }
 
 Result<PrimitiveCosts> CostsOf(const std::shared_ptr<memory::DeviceMemory>& memory) {
+  KEEL_TRY(memory->device()->Health());
   Kept& kept = KeptCosts();
   const hal::DeviceId device = memory->device()->id();
   const MutexLock lock(kept.mutex);

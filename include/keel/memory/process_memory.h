@@ -135,7 +135,7 @@ class KEEL_EXPORT ProcessMemory {
   hal::Registry& registry_;
   const Result<AllocatorConfig> config_;
   // The generation of forks in which a device was first used, plus 1; 0: none was. Set before the
-  // device is opened, so that a child that is forked meanwhile is refused as well.
+  // set is made, so that a child that is forked meanwhile is refused as well.
   std::atomic<std::uint64_t> used_{0};
   std::unique_ptr<Sets> sets_;
 };
