@@ -31,6 +31,7 @@ template <class... Handles>
 struct KindList {
   template <class Handle>
   static consteval std::uint64_t NumberOf() {
+    static_assert((std::is_same_v<Handle, Handles> || ...), "not in the list of kinds");
     constexpr std::array<bool, sizeof...(Handles)> kSame = {std::is_same_v<Handle, Handles>...};
     return static_cast<std::uint64_t>(std::find(kSame.begin(), kSame.end(), true) - kSame.begin()) +
            1;

@@ -16,24 +16,31 @@ struct MemoryBudget::Shares {
     std::weak_ptr<User> user;
     Bytes bytes;
   };
-  Bytes UsedLocked() const KEEL_REQUIRES(mutex) {
-    Bytes sum;
-    for (const Share& share : all) sum += share.bytes;
-    return sum;
-  }
+  struct Own {
+    Bytes UsedLocked() const KEEL_REQUIRES(mutex) {
+      Bytes sum;
+      for (const Share& share : all) sum += share.bytes;
+      return sum;
+    }
 
-  const Home home;
-  Mutex mutex;
-  std::vector<Share> all KEEL_GUARDED_BY(mutex);
+    Mutex mutex;
+    std::vector<Share> all KEEL_GUARDED_BY(mutex);
+  };
+  Shares() = default;
+  ~Shares() { own.End(); }
+  Shares(const Shares&) = delete;
+  Shares& operator=(const Shares&) = delete;
+
+  PerProcess<Own> own;
 };
 
-MemoryBudget::MemoryBudget(Bytes limit) : limit_(limit), shares_(MakeSharedHere<Shares>()) {}
+MemoryBudget::MemoryBudget(Bytes limit) : limit_(limit), shares_(std::make_unique<Shares>()) {}
 MemoryBudget::~MemoryBudget() = default;
 
 Bytes MemoryBudget::used() const {
-  if (!shares_->home.here()) return {};
-  const MutexLock lock(shares_->mutex);
-  return shares_->UsedLocked();
+  Shares::Own& shares = shares_->own.Get();
+  const MutexLock lock(shares.mutex);
+  return shares.UsedLocked();
 }
 
 Status MemoryBudget::Take(const std::shared_ptr<User>& user, Bytes bytes) {
@@ -45,7 +52,7 @@ Status MemoryBudget::Take(const std::shared_ptr<User>& user, Bytes bytes) {
   // Whoever was asked once is not asked again; and if it goes meanwhile, it does so after the lock.
   std::vector<std::shared_ptr<User>> asked = {user};
   std::vector<std::shared_ptr<User>> seen;
-  Shares& shares = *shares_;
+  Shares::Own& shares = shares_->own.Get();
   const MutexLock lock(shares.mutex);
   while (shares.UsedLocked() + bytes > limit_) {
     std::shared_ptr<User> oldest;
@@ -80,8 +87,9 @@ Status MemoryBudget::Take(const std::shared_ptr<User>& user, Bytes bytes) {
 }
 
 void MemoryBudget::GiveBack(const User* user) {
-  const MutexLock lock(shares_->mutex);
-  std::erase_if(shares_->all, [&](const Shares::Share& share) { return share.key == user; });
+  Shares::Own& shares = shares_->own.Get();
+  const MutexLock lock(shares.mutex);
+  std::erase_if(shares.all, [&](const Shares::Share& share) { return share.key == user; });
 }
 
 }  // namespace keel::graph

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "base/forked_child_test.h"
 #include "graph/graph_test.h"
 
 namespace keel::graph {
@@ -152,6 +153,28 @@ TEST_F(MemoryBudgetTest, ExecutablesThatTakeTurnsAllMakeProgress) {
   for (std::thread& thread : threads) thread.join();
   all.clear();
   EXPECT_EQ(budget->used(), 0_B);
+}
+
+// A child that was forked before devices were used may use them, with a budget from before.
+TEST(MemoryBudgetForkTest, AChildCountsItsOwn) {
+  struct Holder : MemoryBudget::User {
+    std::string BudgetName() const override { return "holder"; }
+    bool TryGiveUp() override { return false; }
+    std::uint64_t LastUse() const override { return 0; }
+  };
+  MemoryBudget budget(3_MiB);
+  const auto parents = std::make_shared<Holder>();
+  ASSERT_TRUE(IsOk(budget.Take(parents, 2_MiB)));
+  const int status = InForkedChild([&] {
+    EXPECT_EQ(budget.used(), 0_B);
+    const auto own = std::make_shared<Holder>();
+    EXPECT_TRUE(IsOk(budget.Take(own, 3_MiB)));
+    EXPECT_EQ(budget.used(), 3_MiB);
+    budget.GiveBack(own.get());
+    EXPECT_EQ(budget.used(), 0_B);
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(budget.used(), 2_MiB);
 }
 
 }  // namespace

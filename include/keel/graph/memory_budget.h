@@ -5,8 +5,8 @@
 // is in use (a lease, a held output, a step that runs) is never touched; one whose slots were given
 // up takes them again, and records again, with its next step.
 //
-// Thread-safe. Outlives the executables that name it. In a forked child of the process that made it
-// nobody uses any of it.
+// Thread-safe. Outlives the executables that name it. A forked child begins with all of it: what
+// its parent has is not the child's.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ class KEEL_EXPORT MemoryBudget {
  private:
   struct Shares;
   const Bytes limit_;
-  const std::shared_ptr<Shares> shares_;
+  const std::unique_ptr<Shares> shares_;
 };
 
 }  // namespace keel::graph
