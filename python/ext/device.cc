@@ -35,6 +35,7 @@ nb::dict Describe(const hal::Capabilities& capabilities) {
   dict["host_registration"] = capabilities.host_registration;
   dict["unified_addresses"] = capabilities.unified_addresses;
   dict["kernels"] = capabilities.kernels;
+  dict["orchestration"] = capabilities.orchestration;
   dict["host_calls"] = capabilities.host_calls;
   dict["value_writes"] = capabilities.value_writes;
   dict["value_waits"] = capabilities.value_waits;

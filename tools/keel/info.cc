@@ -63,6 +63,7 @@ constexpr Capability kCapabilities[] = {
     {"host_registration", "host registration", &hal::Capabilities::host_registration},
     {"unified_addresses", "unified addresses", &hal::Capabilities::unified_addresses},
     {"kernels", "kernels", &hal::Capabilities::kernels},
+    {"orchestration", "orchestration", &hal::Capabilities::orchestration},
     {"host_calls", "host calls", &hal::Capabilities::host_calls},
     {"value_writes", "value writes", &hal::Capabilities::value_writes},
     {"value_waits", "value waits", &hal::Capabilities::value_waits},

@@ -32,11 +32,12 @@ struct Capabilities {
   bool host_registration = false;  // RegisterHost
   bool unified_addresses = false;  // an address means the same on every device of the driver
   // Work
-  bool kernels = false;       // LoadModule, FindKernel, LaunchKernel
-  bool host_calls = false;    // CallHost
-  bool value_writes = false;  // WriteValue
-  bool value_waits = false;   // WaitValue
-  bool event_timing = false;  // EventOptions::timing, ElapsedMilliseconds
+  bool kernels = false;        // LoadModule, FindKernel, LaunchKernel
+  bool orchestration = false;  // ModuleSource::Device: a controller launches kernels by itself
+  bool host_calls = false;     // CallHost
+  bool value_writes = false;   // WriteValue
+  bool value_waits = false;    // WaitValue
+  bool event_timing = false;   // EventOptions::timing, ElapsedMilliseconds
   // Graphs
   bool graphs = false;        // capture, instantiate, launch
   bool graph_update = false;  // UpdateExec

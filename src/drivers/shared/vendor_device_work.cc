@@ -159,6 +159,8 @@ Result<hal::ModuleHandle> VendorDevice::LoadModule(const hal::ModuleSource& sour
       image = copied.c_str();
       break;
     }
+    case hal::ModuleSource::Kind::kDevice:
+      return Unimplemented("code in device memory: this device has no controller that runs it");
     case hal::ModuleSource::Kind::kRegistered:
       return NotFound(
           fmt::format("no set of kernels named '{}' is registered: {} takes images and files",

@@ -141,6 +141,8 @@ Result<KernelSet> LoadKernels(const hal::ModuleSource& source) {
           source.name);
     case hal::ModuleSource::Kind::kImage:
       return OpenImage(source.image);
+    case hal::ModuleSource::Kind::kDevice:
+      return Unimplemented("code in device memory");
   }
   return InvalidArgument("unknown kind of module source");
 }

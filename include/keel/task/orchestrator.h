@@ -1,0 +1,215 @@
+// Orchestrator: devices as workers. Memory on any of them, callables, and tasks whose order follows
+// from what they read and write.
+//
+//   KEEL_ASSIGN(auto orchestrator, task::Orchestrator::Create({.workers = {{"sim:0"},
+//   {"sim:1"}}})); KEEL_ASSIGN(const auto scale, orchestrator->Register(image)); KEEL_ASSIGN(const
+//   DeviceAddress w, orchestrator->Malloc(1, 1_GiB)); KEEL_TRY(orchestrator->CopyTo(1, w,
+//   weights.data(), 1_GiB)); KEEL_ASSIGN(const auto task, orchestrator->Submit(scale, arguments));
+//   // goes to worker 1 KEEL_TRY(task.Wait(Deadline::After(1s)));
+//
+// A worker owns a device and runs one task at a time. It is a thread of this process, or a process
+// of its own (Transport); what follows holds for both.
+//
+// Tensors. A tensor on the host is copied to the worker before the task and, if it is written, back
+// after it; it must stay where it is until then. A resident tensor is on a worker already: the task
+// goes to that worker, and nothing is copied, whoever allocated the memory (Malloc, or
+// RegisterMemory for somebody else's).
+//
+// Dependencies. A task runs after every earlier task that touches a byte that it touches, if one of
+// the two writes it. Bytes are those of (host, address) or (worker, address): views at other
+// offsets are seen, equal addresses of two workers are not the same.
+//
+// Where. A task that names a worker, or has resident tensors, runs there, before tasks that may run
+// anywhere; a busy worker delays only its own tasks. Tasks of equal standing run in the order of
+// Submit.
+//
+// Failure. A task that fails, or whose worker dies or hangs, ends with an error, and so do the
+// tasks that depend on it (kAborted, naming it); all others complete. A worker that was lost is
+// started again, and what was on it is gone: using an address from before is kUnavailable and says
+// so. Code that crashes takes the process of its worker with it: that is what processes are for.
+//
+// Any thread, any time, for every function. Destruction cancels what has not started (kCancelled),
+// waits for what runs, within `stop_timeout`, and ends the workers.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "keel/base/bytes.h"
+#include "keel/base/deadline.h"
+#include "keel/base/export.h"
+#include "keel/base/result.h"
+#include "keel/hal/device_name.h"
+#include "keel/task/arguments.h"
+#include "keel/task/image.h"
+
+namespace keel::memory {
+class DeviceMemory;
+}  // namespace keel::memory
+
+namespace keel::task {
+
+enum class Transport : std::uint8_t {
+  kThread,   // a thread of this process; shares its allocators
+  kProcess,  // a process of its own, over shared memory
+};
+
+// The number of a worker: its place in OrchestratorOptions::workers.
+using WorkerId = std::uint32_t;
+
+struct WorkerOptions {
+  std::string device;  // "sim:0"; empty: the default device
+  // For threads: this memory instead of the process's for `device`. Several workers may share one.
+  std::shared_ptr<memory::DeviceMemory> memory;
+};
+
+// Who runs orchestration code.
+enum class Orchestration : std::uint8_t {
+  kAuto,    // the device if it can, else the host
+  kDevice,  // kUnimplemented where it cannot
+  kHost,    // uploads only the kernels
+};
+
+struct OrchestratorOptions {
+  std::vector<WorkerOptions> workers;
+  Transport transport = Transport::kThread;
+  Orchestration orchestration = Orchestration::kAuto;
+  // How long a task may run, unless Submit says otherwise; zero: for ever.
+  std::chrono::nanoseconds task_timeout{0};
+  // How long a copy, an allocation or a registration may take.
+  std::chrono::nanoseconds control_timeout = std::chrono::seconds(60);
+  std::chrono::nanoseconds start_timeout = std::chrono::seconds(30);
+  std::chrono::nanoseconds stop_timeout = std::chrono::seconds(5);
+  // Of a process: how much of the tensors on the host can be under way at a time. Costs nothing
+  // until it is used.
+  Bytes shared_memory = 16_GiB;
+  // Of a process: the program; empty: `keel-worker` beside the library or the program, or on PATH.
+  std::string worker_program;
+};
+
+// A registered callable. A plain value; Unregister ends it, and later use is kNotFound.
+struct Callable {
+  std::uint64_t id = 0;
+  friend auto operator<=>(const Callable&, const Callable&) = default;
+};
+
+struct SubmitOptions {
+  std::optional<WorkerId> worker;
+  std::optional<std::chrono::nanoseconds> timeout;  // zero: for ever
+};
+
+// What one submitted task, or group, is doing. Cheap to copy; keeps what it needs alive.
+class KEEL_EXPORT TaskHandle {
+ public:
+  TaskHandle() = default;  // of no task: kFailedPrecondition
+  std::uint64_t id() const;
+  // Never waits.
+  bool done() const;
+  // The outcome; kDeadlineExceeded if the task is not done by then (it goes on).
+  Status Wait(Deadline deadline) const;
+  // The outcome of a task that is done; OK before.
+  Status error() const;
+  // Where it ran; of a group, its first member's. Nothing before it started.
+  std::optional<WorkerId> worker() const;
+
+ private:
+  friend class Orchestrator;
+  friend class OrchestratorCore;
+  struct State;
+  explicit TaskHandle(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+struct WorkerReport {
+  WorkerId worker = 0;
+  std::string device;
+  bool up = false;
+  Status lost;  // why it is not, or was not last
+  std::uint64_t restarts = 0;
+  std::uint64_t tasks = 0;            // that ended there
+  std::uint64_t bytes_to_device = 0;  // tensors and copies
+  std::uint64_t bytes_from_device = 0;
+  std::uint64_t uploads = 0;  // of callables
+};
+
+class KEEL_EXPORT Orchestrator {
+ public:
+  // Starts every worker; kInvalidArgument, kNotFound name the one that is wrong.
+  static Result<std::unique_ptr<Orchestrator>> Create(OrchestratorOptions options);
+  ~Orchestrator();
+  Orchestrator(const Orchestrator&) = delete;
+  Orchestrator& operator=(const Orchestrator&) = delete;
+
+  WorkerId worker_count() const;
+
+  // --- Memory. Does not wait for tasks, and is not ordered with them but where it says so
+  // ---------
+
+  Result<DeviceAddress> Malloc(WorkerId worker, Bytes size);
+  // The address as Malloc returned it (kInvalidArgument). The memory goes when the tasks that were
+  // submitted with it are done; the call does not wait for them.
+  Status Free(WorkerId worker, DeviceAddress address);
+  // Wait for the tasks, submitted before, that write the bytes (CopyFrom) or touch them (CopyTo).
+  // The range must lie in one block of Malloc or RegisterMemory.
+  Status CopyTo(WorkerId worker, DeviceAddress destination, const void* source, Bytes size);
+  Status CopyFrom(WorkerId worker, void* destination, DeviceAddress source, Bytes size);
+  // Memory of the worker's device that somebody else allocated: resident tensors may be in it, and
+  // it is never freed here. kAlreadyExists if it overlaps a block.
+  Status RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size);
+  // kFailedPrecondition while tasks use it.
+  Status UnregisterMemory(WorkerId worker, DeviceAddress address);
+
+  // --- Callables -----------------------------------------------------------------------------
+
+  // On every worker; equal images are stored once for each device, and counted.
+  Result<Callable> Register(const Image& image);
+  // Tasks that were submitted with it still run.
+  Status Unregister(Callable callable);
+
+  // --- Tasks ---------------------------------------------------------------------------------
+
+  // Errors that name the argument, and then nothing was submitted: arguments that do not Check(), a
+  // worker that does not exist, resident tensors of several workers or of another than the named
+  // one, a resident tensor in no block.
+  Result<TaskHandle> Submit(Callable callable, const Arguments& arguments,
+                            const SubmitOptions& options = {});
+  // One task for each element, all started together or none; done when all are, with the first
+  // error. `workers` names one for each, or is empty. kInvalidArgument: none, more members than
+  // workers, a worker twice, members that depend on each other.
+  Result<TaskHandle> SubmitGroup(Callable callable, std::span<const Arguments> members,
+                                 std::span<const WorkerId> workers = {},
+                                 const SubmitOptions& options = {});
+  // Until everything that was submitted before is done, whatever came of it.
+  Status WaitAll(Deadline deadline);
+
+  // Frees what was allocated through it, as Free does, when it goes.
+  class KEEL_EXPORT Scope {
+   public:
+    explicit Scope(Orchestrator& orchestrator);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    Result<DeviceAddress> Malloc(WorkerId worker, Bytes size);
+    // What ~Scope does, with the first error.
+    Status Close();
+
+   private:
+    Orchestrator& orchestrator_;
+    std::vector<std::pair<WorkerId, DeviceAddress>> blocks_;
+  };
+
+  std::vector<WorkerReport> Report() const;
+  // Tasks that the bookkeeping still knows: those under way, and none for long after.
+  std::size_t live_tasks() const;
+
+ private:
+  explicit Orchestrator(std::shared_ptr<class OrchestratorCore> core);
+  std::shared_ptr<OrchestratorCore> core_;
+};
+
+}  // namespace keel::task

@@ -1,0 +1,53 @@
+// CallableStore: the callables of one device, once for each content, counted.
+//
+// Two images are the same callable if their hash, their length and their bytes are equal. The first
+// registration loads the kernels and, for orchestration on the device, uploads the image: one
+// buffer, in one copy, with the table of kernel addresses filled in; the orchestration code is
+// loaded from its offset in that buffer. For orchestration on the host the code is loaded on the
+// host, and nothing is uploaded but what LoadModule does with the kernels.
+//
+// A StoredCallable is alive while somebody holds it: the store while it is registered, and each
+// task that runs it. When the last one lets go everything is given back. Registering a callable
+// whose last holder is just letting go makes a new one.
+//
+// Any thread. Registrations of different images do not wait for each other; of equal ones, the
+// first does the work and the others wait for its outcome. A registration that failed leaves
+// nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "keel/base/bytes.h"
+#include "keel/base/deadline.h"
+#include "keel/base/result.h"
+#include "keel/memory/process_memory.h"
+#include "keel/task/image.h"
+#include "keel/task/orchestrator.h"
+
+namespace keel::task {
+
+class StoredCallable;  // callable_store.cc; what Engine needs of it is in stored_callable.h
+
+class CallableStore {
+ public:
+  // `where` is kDevice or kHost. kUnimplemented: kDevice on a device that cannot.
+  static Result<std::unique_ptr<CallableStore>> Create(std::shared_ptr<memory::DeviceMemory> memory,
+                                                       Orchestration where);
+  ~CallableStore();
+
+  // One more count of the image's callable.
+  Result<std::shared_ptr<StoredCallable>> Register(const Image& image, Deadline deadline);
+  // One less. kNotFound: it is not registered.
+  Status Unregister(const std::shared_ptr<StoredCallable>& callable);
+
+  std::uint64_t uploads() const;  // ever
+  std::size_t size() const;       // distinct callables now
+
+ private:
+  struct State;
+  explicit CallableStore(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace keel::task

@@ -1,0 +1,69 @@
+// Engine: what a worker does, on the device that it owns. It knows nothing of transports: a worker
+// thread calls it directly, a worker process calls it for what its messages ask.
+//
+// Tasks run on one stream, one at a time (Run is for one thread at a time). Everything else may be
+// called from any thread meanwhile, and uses a stream of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "keel/base/bytes.h"
+#include "keel/base/deadline.h"
+#include "keel/base/result.h"
+#include "keel/memory/process_memory.h"
+#include "keel/task/arguments.h"
+#include "keel/task/image.h"
+#include "keel/task/orchestrator.h"
+
+namespace keel::task {
+
+struct EngineStats {
+  std::uint64_t tasks = 0;
+  std::uint64_t bytes_to_device = 0;
+  std::uint64_t bytes_from_device = 0;
+  std::uint64_t uploads = 0;
+  std::uint64_t callables = 0;  // distinct ones, now
+};
+
+class Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> Create(std::shared_ptr<memory::DeviceMemory> memory,
+                                                Orchestration orchestration);
+  // Gives everything back, blocks that were not freed included.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // --- Control: any thread -------------------------------------------------------------------
+
+  Result<DeviceAddress> Allocate(Bytes size);
+  // kInvalidArgument: not what Allocate returned, or freed before.
+  Status Free(DeviceAddress address);
+  // Done when they return.
+  Status CopyTo(DeviceAddress destination, const void* source, Bytes size, Deadline deadline);
+  Status CopyFrom(void* destination, DeviceAddress source, Bytes size, Deadline deadline);
+
+  // Returns a number of this engine's. Equal images may get different numbers; they share the rest.
+  Result<std::uint64_t> Register(const Image& image, Deadline deadline);
+  Status Unregister(std::uint64_t callable);
+
+  // --- Tasks: one thread ---------------------------------------------------------------------
+
+  // Runs a callable and waits for it. Host tensors have addresses of this process here: they are
+  // copied to temporary memory, in the order of their tags, and those that are written back from it
+  // when the callable succeeded; resident ones are passed as they are, at their places. An error
+  // leaves the host's tensors as they were, except a failed copy back. kNotFound: no such callable.
+  // kDeadlineExceeded: the device still works on it; the engine must then be thrown away.
+  // Preconditions: arguments.Check() is OK.
+  Status Run(std::uint64_t callable, const Arguments& arguments, Deadline deadline);
+
+  EngineStats Stats() const;
+
+ private:
+  struct State;
+  explicit Engine(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace keel::task

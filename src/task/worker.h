@@ -1,0 +1,112 @@
+// Worker: one worker, as the orchestrator sees it; a thread or a process behind one interface.
+//
+// Two ways lead to it, which never share anything: tasks, posted without waiting and answered in
+// order; and control, each call with its answer. A control call may be made while tasks run, from
+// any thread.
+//
+// Loss. A worker that dies, answers nonsense, or does not answer a task by its deadline is lost:
+// every task that was posted and not answered ends with kUnavailable (or kDeadlineExceeded for the
+// one that was too slow) in Collect, every control call fails with kUnavailable that says why,
+// until Restart. A control call that is not answered by its deadline is kDeadlineExceeded and harms
+// nobody.
+//
+// Whose host memory: addresses of host tensors are the orchestrator's. A thread uses them as they
+// are. A process gets the bytes through shared memory: Post copies what is read, Collect copies
+// back what was written, so both cost the copy; the caller keeps the memory in place until Collect.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "keel/base/bytes.h"
+#include "keel/base/deadline.h"
+#include "keel/base/result.h"
+#include "keel/task/arguments.h"
+#include "keel/task/image.h"
+#include "keel/task/orchestrator.h"
+#include "task/engine.h"
+
+namespace keel::task {
+
+// What workers ring when there is something to collect, or one of them is lost. One for all workers
+// of an orchestrator, so that one thread can wait for all of them. Lives in shared memory, because
+// processes ring it too.
+class Doorbell {
+ public:
+  static Result<std::shared_ptr<Doorbell>> Create();
+  virtual ~Doorbell() = default;
+  // Counts rings. Read it, look for work, and if there was none wait for another value.
+  virtual std::uint32_t value() const = 0;
+  // Spins briefly, then sleeps in the kernel, until value() != seen or the deadline.
+  // Any number of threads. False: the deadline.
+  virtual bool WaitWhile(std::uint32_t seen, Deadline deadline) = 0;
+  virtual void Ring() = 0;
+  // For the worker process; stays the doorbell's.
+  virtual int descriptor() const = 0;
+};
+
+struct TaskResult {
+  std::uint64_t task = 0;
+  Status status;
+};
+
+class Worker {
+ public:
+  // The most tasks that may be posted and not collected.
+  static constexpr std::size_t kCapacity = 64;
+
+  virtual ~Worker() = default;  // Stop
+
+  // --- Tasks: one thread at a time (the caller has a lock) -------------------------------------
+
+  // Never waits. `task` comes back in Collect, once. kResourceExhausted: kCapacity, or the bytes do
+  // not fit into the shared memory now; nothing was posted, and it may fit after a Collect.
+  // kOutOfRange: they never will. kUnavailable: lost.
+  virtual Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
+                      Deadline deadline) = 0;
+  // Appends what has ended since, in the order in which it ended. Never waits. Also finds out that
+  // a deadline has passed or the worker is lost.
+  virtual void Collect(std::vector<TaskResult>& results) = 0;
+  // When Collect should be called even if nobody rings: the nearest deadline of a posted task.
+  virtual Deadline NextDeadline() const = 0;
+
+  // --- Control: any thread --------------------------------------------------------------------
+
+  virtual Result<DeviceAddress> Allocate(Bytes size, Deadline deadline) = 0;
+  virtual Status Free(DeviceAddress address, Deadline deadline) = 0;
+  virtual Status CopyTo(DeviceAddress destination, const void* source, Bytes size,
+                        Deadline deadline) = 0;
+  virtual Status CopyFrom(void* destination, DeviceAddress source, Bytes size,
+                          Deadline deadline) = 0;
+  virtual Result<std::uint64_t> Register(const Image& image, Deadline deadline) = 0;
+  virtual Status Unregister(std::uint64_t callable, Deadline deadline) = 0;
+  virtual Result<EngineStats> Stats(Deadline deadline) = 0;
+
+  // --- Life -----------------------------------------------------------------------------------
+
+  // OK, or why it is lost.
+  virtual Status Health() const = 0;
+  // After a loss, when Collect has returned everything: a new, empty worker. May take as long as
+  // the start of a process. Not while another call of this object runs. A thread that hangs in code
+  // that was given to it cannot be ended; it is left behind, with what it holds, until the code
+  // returns.
+  virtual Status Restart(Deadline deadline) = 0;
+  // Lets the current task end until the deadline, then ends the worker whatever it does.
+  virtual void Stop(Deadline deadline) = 0;
+};
+
+struct WorkerStart {
+  WorkerOptions options;
+  Orchestration orchestration = Orchestration::kAuto;
+  Bytes shared_memory = 16_GiB;
+  std::string program;  // of a process
+  std::shared_ptr<Doorbell> doorbell;
+};
+
+Result<std::unique_ptr<Worker>> StartThreadWorker(const WorkerStart& start, Deadline deadline);
+Result<std::unique_ptr<Worker>> StartProcessWorker(const WorkerStart& start, Deadline deadline);
+
+}  // namespace keel::task
