@@ -77,13 +77,14 @@ def test_children_by_spawn_are_on_keel_too(tmp_path: Path) -> None:
 def test_torchrun(tmp_path: Path) -> None:
     (tmp_path / "worker.py").write_text(
         textwrap.dedent("""
-        import torch, torch.distributed as dist
+        import sys, torch, torch.distributed as dist
 
         dist.init_process_group("gloo")
         x = torch.full((4,), dist.get_rank() + 1.0, device="cuda")
         y = x.cpu()
         dist.all_reduce(y)
-        print(torch.cuda.get_allocator_backend(), y.tolist(), flush=True)
+        # In one piece: both write into the same pipe.
+        sys.stdout.write(f"{torch.cuda.get_allocator_backend()} {y.tolist()}\\n")
         dist.destroy_process_group()
     """)
     )
@@ -120,7 +121,8 @@ def test_running_out_of_memory_leaves_a_snapshot(tmp_path: Path) -> None:
     ]
     assert live.count(64 << 20) == 3
     (events,) = (trace for trace in snapshot["device_traces"] if trace)
-    assert events[-1]["action"] == "oom"
-    assert events[-1]["size"] == 1 << 45
+    # The snapshot that was written notes itself.
+    assert [event["action"] for event in events[-2:]] == ["oom", "snapshot"]
+    assert events[-2]["size"] == 1 << 45
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert [device["ooms"] for device in summary["devices"]] == [1]

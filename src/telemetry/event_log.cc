@@ -1,7 +1,5 @@
 #include "keel/telemetry/event_log.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -16,6 +14,7 @@
 
 #include "base/fork.h"
 #include "base/short_lock.h"
+#include "base/tick_clock.h"
 
 namespace keel::telemetry {
 namespace {
@@ -42,7 +41,7 @@ static_assert(std::is_trivially_copyable_v<MemoryEvent>);
 
 struct FullChunk {
   std::shared_ptr<Chunk> chunk;
-  std::int64_t last_time;
+  std::int64_t last_ticks;
 };
 
 // Two lines apart: processors fetch lines in pairs.
@@ -51,7 +50,7 @@ struct alignas(128) Stripe {
   std::shared_ptr<Chunk> chunk KEEL_GUARDED_BY(mutex);  // the one being filled; null before use
   std::size_t count KEEL_GUARDED_BY(mutex) = 0;         // of events in it
   std::uint64_t recorded KEEL_GUARDED_BY(mutex) = 0;
-  std::int64_t last_time KEEL_GUARDED_BY(mutex) = kNever;
+  std::int64_t last_ticks KEEL_GUARDED_BY(mutex) = kNever;
 };
 
 // Threads are dealt out in turn, so that up to kStripes of them never meet.
@@ -65,6 +64,8 @@ std::size_t StripeOfThread() {
 
 // Locks: a stripe's, several in order of their index, then `mutex`.
 struct EventLog::Impl {
+  // An event that is kept has ticks where it is read with nanoseconds.
+  const TickClock clock;
   std::array<Stripe, kStripes> stripes;
   std::atomic<bool> stacks{false};
 
@@ -99,7 +100,7 @@ std::shared_ptr<Chunk> EventLog::Impl::TrimLocked() {
   std::shared_ptr<Chunk> last;
   while (full.size() > chunks) {
     // A thread may come late with a chunk that is older than what went before.
-    lost_until = std::max(lost_until, full.front().last_time);
+    lost_until = std::max(lost_until, full.front().last_ticks);
     last = std::move(full.front().chunk);
     full.pop_front();
   }
@@ -111,7 +112,7 @@ std::shared_ptr<Chunk> EventLog::Impl::Keep(FullChunk chunk) {
   const ShortLockGuard lock(mutex);
   // Threads arrive here nearly in order.
   auto place = full.end();
-  while (place != full.begin() && std::prev(place)->last_time > chunk.last_time) --place;
+  while (place != full.begin() && std::prev(place)->last_ticks > chunk.last_ticks) --place;
   full.insert(place, std::move(chunk));
   gone = TrimLocked();
   return readers == 0 ? std::move(gone) : nullptr;
@@ -150,11 +151,7 @@ EventLog& EventLog::Global() {
   return *log;
 }
 
-std::int64_t EventLog::Now() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
+std::int64_t EventLog::Now() { return MonotonicNs(); }
 
 Status EventLog::Enable(const Options& options) {
   if (options.capacity < 1 || options.capacity > kMaxCapacity) {
@@ -209,12 +206,12 @@ void EventLog::RecordAlways(const MemoryEvent& event) {
   MemoryEvent* kept = stripe.chunk->Put(stripe.count, event);
   kept->stack = stack;
   // Under the lock, and never twice the same: a thread's events stay in order when sorted by time.
-  kept->time_ns = stripe.last_time = std::max(Now(), stripe.last_time + 1);
+  kept->time_ns = stripe.last_ticks = std::max(impl_->clock.Ticks(), stripe.last_ticks + 1);
   ++stripe.count;
   ++stripe.recorded;
   if (stripe.count < kChunkEvents) return;
-  const std::int64_t time_ns = kept->time_ns;
-  stripe.chunk = impl_->Keep({std::exchange(stripe.chunk, nullptr), time_ns});
+  const std::int64_t ticks = kept->time_ns;
+  stripe.chunk = impl_->Keep({std::exchange(stripe.chunk, nullptr), ticks});
   stripe.count = 0;
 }
 
@@ -256,6 +253,8 @@ std::vector<MemoryEvent> EventLog::Read(std::size_t newest) const KEEL_NO_THREAD
   if (events.size() > newest) {
     events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(newest));
   }
+  const TickClock::Scale scale = impl_->clock.ScaleNow();
+  for (MemoryEvent& event : events) event.time_ns = scale.ToNs(event.time_ns);
   return events;
 }
 

@@ -69,9 +69,10 @@ TEST(EventLogTest, EventsComeBackWithTheirTime) {
   EXPECT_EQ(events[0].tag, tag);
   EXPECT_EQ(events[0].stack, StackId::kNone);
   EXPECT_EQ(events[1].device_free(), 512_B);
-  EXPECT_GE(events[0].time_ns, before);
+  constexpr std::int64_t kMicrosecond = 1000;
+  EXPECT_GE(events[0].time_ns, before - kMicrosecond);
   EXPECT_GE(events[1].time_ns, events[0].time_ns);
-  EXPECT_LE(events[1].time_ns, after);
+  EXPECT_LE(events[1].time_ns, after + kMicrosecond);
   EXPECT_EQ(log.Read(1).size(), 1U);
   EXPECT_EQ(log.Read(1)[0].action, EventAction::kOom);
 }

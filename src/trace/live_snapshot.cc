@@ -60,6 +60,9 @@ BlockState StateOf(BlockSnapshot::State state) {
   return BlockState::kInactive;
 }
 
+// The times of events are exact to this.
+constexpr std::int64_t kClockNs = 1000;
+
 // From the log's clock to that of the wall.
 std::int64_t WallOffset() {
   const auto wall = std::chrono::system_clock::now().time_since_epoch();
@@ -157,7 +160,8 @@ class Taker {
     for (const telemetry::MemoryEvent& event : log_.Read(newest)) {
       Device* const device = Find(event.device);
       if (device == nullptr || device->marked) continue;
-      device->marked = event.action == EventAction::kSnapshot && event.time_ns >= looked_ns;
+      device->marked =
+          event.action == EventAction::kSnapshot && event.time_ns >= looked_ns - kClockNs;
       if (event.action == EventAction::kAlloc) {
         device->blocks[event.address.value()] = event;
       } else if (event.action == EventAction::kSegmentAlloc ||

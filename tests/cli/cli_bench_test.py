@@ -110,11 +110,11 @@ class GraphTest(CliTest):
                          {(commands, moving, 4096, kind) for commands in (10, 100)
                           for moving in ("none", "one", "half", "all")
                           for kind in ("explicit", "traced")})
-        always = {"eager", "re-record", "update", "copy", "auto"}
+        always = {"bare", "eager", "re-record", "update", "copy", "auto"}
         for kind, own in (("explicit", "patch"), ("traced", "retrace")):
             def policies(moving):
                 return {key[4] for key in found if key[:4] == (100, moving, 4096, kind)}
-            self.assertEqual(policies("none"), always | {own, "bare", "in-place"})
+            self.assertEqual(policies("none"), always | {own, "in-place"})
             for moving in ("one", "half", "all"):
                 self.assertEqual(policies(moving), always | {own})
 

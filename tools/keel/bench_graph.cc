@@ -64,7 +64,8 @@ constexpr std::uint64_t kWarmUp = kSlots + 2;
 constexpr std::uint64_t kAutoWarmUp = 96;              // then it has chosen
 constexpr std::uint64_t kRetraceWarmUp = 10 * kSlots;  // then the caches of traces are full
 constexpr std::uint64_t kCountedSteps = 2 * kBatch;
-constexpr std::size_t kLeastRounds = 3;
+constexpr int kTurns = 5;
+constexpr std::size_t kLeastRounds = 2;  // of a turn
 constexpr std::size_t kMostRounds = 2000;
 constexpr std::uint64_t kSpinMicros = 20'000;
 
@@ -399,8 +400,9 @@ class Trial {
     return place_->stream.Synchronize(Patience());
   }
 
-  Result<double> HostUs(std::chrono::microseconds budget) {
-    return Rounds(budget, [&]() -> Result<double> {
+  // Until the time is up: what the calling thread took for a step of each batch.
+  Status HostRounds(std::chrono::microseconds budget, std::vector<double>& us) {
+    return Rounds(budget, us, [&]() -> Result<double> {
       const Clock::time_point begin = Clock::now();
       KEEL_TRY(Queue());
       const std::chrono::duration<double, std::micro> took = Clock::now() - begin;
@@ -409,9 +411,9 @@ class Trial {
     });
   }
 
-  // A kernel keeps the device from beginning until all of a batch is queued, so that it never waits
-  // for the host.
-  Result<double> DeviceUs(std::chrono::microseconds budget) {
+  // And what the device took. A kernel keeps it from beginning until all of a batch is queued, so
+  // that it never waits for the host.
+  Status DeviceRounds(std::chrono::microseconds budget, std::vector<double>& us) {
     const std::shared_ptr<hal::Device>& device = place_->device;
     const hal::StreamHandle stream = place_->stream.get();
     const bool timing = device->capabilities().event_timing;
@@ -422,7 +424,7 @@ class Trial {
     const std::atomic_ref open(*static_cast<std::uint64_t*>(flag.data()));
     const std::array args = {KernelArg::InOut(flag_address, 8_B),
                              KernelArg::Value(std::uint64_t{1}), KernelArg::Value(kSpinMicros)};
-    return Rounds(budget, [&]() -> Result<double> {
+    return Rounds(budget, us, [&]() -> Result<double> {
       open.store(0);
       KEEL_TRY(device->LaunchKernel(stream, {.kernel = place_->spin, .args = args}));
       KEEL_TRY(begin.Record(stream));
@@ -433,12 +435,12 @@ class Trial {
       KEEL_TRY(queued);
       KEEL_TRY(place_->stream.Synchronize(Patience()));
       const std::chrono::duration<double, std::micro> took = Clock::now() - released;
-      double us = took.count();
+      double step_us = took.count();
       if (timing) {
         KEEL_ASSIGN(const double ms, device->ElapsedMilliseconds(begin.get(), end.get()));
-        us = ms * 1000;
+        step_us = ms * 1000;
       }
-      return us / static_cast<double>(batch_);
+      return step_us / static_cast<double>(batch_);
     });
   }
 
@@ -473,15 +475,16 @@ class Trial {
     return OkStatus();
   }
 
+  // The first brings back what others have driven out of the caches meanwhile.
   template <class Round>
-  static Result<double> Rounds(std::chrono::microseconds budget, Round round) {
-    std::vector<double> values;
+  static Status Rounds(std::chrono::microseconds budget, std::vector<double>& us, Round round) {
+    KEEL_TRY(round().status());
     const Clock::time_point until = Clock::now() + budget;
-    while (values.size() < kLeastRounds || (Clock::now() < until && values.size() < kMostRounds)) {
+    for (std::size_t i = 0; i < kLeastRounds || (i < kMostRounds && Clock::now() < until); ++i) {
       KEEL_ASSIGN(const double value, round());
-      values.push_back(value);
+      us.push_back(value);
     }
-    return Median(std::move(values));
+    return OkStatus();
   }
 
   std::shared_ptr<Place> place_;
@@ -499,26 +502,64 @@ struct Setup {
   std::chrono::microseconds budget{0};
 };
 
-Result<GraphCost> MeasureShape(const Setup& setup, const Shape& shape) {
-  GraphCost cost{.commands = shape.commands,
-                 .moving = shape.moving,
-                 .bytes = shape.bytes,
-                 .traced = shape.traced,
-                 .way = shape.way};
-  {
-    KEEL_ASSIGN(const auto trial, Trial::Create(setup.timed, shape));
-    KEEL_ASSIGN(cost.host_us, trial->HostUs(setup.budget));
-    KEEL_ASSIGN(cost.device_us, trial->DeviceUs(setup.budget));
+// All ways to run one program with one set of buffers. They take turns, because no machine is the
+// same for seconds: what is compared was measured side by side.
+class Group {
+ public:
+  Group(Setup setup, std::vector<Shape> shapes)
+      : setup_(std::move(setup)), shapes_(std::move(shapes)) {}
+
+  // The first call measures all.
+  Result<GraphCost> Cost(std::size_t i) {
+    if (costs_.empty()) {
+      const Status status = Measure();
+      if (!status.ok()) {
+        costs_.clear();
+        return status;
+      }
+    }
+    return costs_[i];
   }
-  KEEL_ASSIGN(const auto trial, Trial::Create(setup.counted, shape));
-  KEEL_TRY(trial->Count(*setup.counter, cost));
-  return cost;
-}
+
+ private:
+  Status Measure() {
+    for (const Shape& shape : shapes_) {
+      GraphCost& cost = costs_.emplace_back(GraphCost{.commands = shape.commands,
+                                                      .moving = shape.moving,
+                                                      .bytes = shape.bytes,
+                                                      .traced = shape.traced,
+                                                      .way = shape.way});
+      KEEL_ASSIGN(const auto trial, Trial::Create(setup_.counted, shape));
+      KEEL_TRY(trial->Count(*setup_.counter, cost));
+    }
+    std::vector<std::unique_ptr<Trial>> trials;
+    for (const Shape& shape : shapes_) {
+      KEEL_ASSIGN(trials.emplace_back(), Trial::Create(setup_.timed, shape));
+    }
+    std::vector<std::vector<double>> host(trials.size());
+    std::vector<std::vector<double>> device(trials.size());
+    for (int turn = 0; turn < kTurns; ++turn) {
+      for (std::size_t k = 0; k < trials.size(); ++k) {
+        const std::size_t i = turn % 2 == 0 ? k : trials.size() - 1 - k;
+        KEEL_TRY(trials[i]->HostRounds(setup_.budget / kTurns, host[i]));
+        KEEL_TRY(trials[i]->DeviceRounds(setup_.budget / kTurns, device[i]));
+      }
+    }
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+      costs_[i].host_us = Median(std::move(host[i]));
+      costs_[i].device_us = Median(std::move(device[i]));
+    }
+    return OkStatus();
+  }
+
+  const Setup setup_;
+  const std::vector<Shape> shapes_;
+  std::vector<GraphCost> costs_;
+};
 
 bool MakesSense(const Shape& shape, const hal::Capabilities& can) {
   const std::uint32_t moving = shape.moving_bindings();
   switch (shape.way) {
-    case Way::kBare:
     case Way::kInPlace:
       return moving == 0;
     case Way::kUpdate:
@@ -529,6 +570,7 @@ bool MakesSense(const Shape& shape, const hal::Capabilities& can) {
       return moving != 0 && moving <= kMostRemapped && shape.bytes == kLarge && can.virtual_memory;
     case Way::kRetrace:
       return shape.traced;
+    case Way::kBare:
     case Way::kEager:
     case Way::kRerecord:
     case Way::kCopy:
@@ -583,13 +625,18 @@ Result<std::vector<GraphCase>> GraphCases(const BenchSetting& setting,
         if (options.quick && bytes == kLarge) continue;
         for (const auto& [moving, moving_name] : kMovings) {
           if (!Wanted(options.moving, std::string(moving_name))) continue;
+          std::vector<Shape> shapes;
           for (const auto& [way, way_name] : kWays) {
             const Shape shape{commands, moving, bytes, traced, way};
             if (!Wanted(options.ways, std::string(way_name)) || !MakesSense(shape, can)) continue;
+            shapes.push_back(shape);
+          }
+          const auto group = std::make_shared<Group>(setup, shapes);
+          for (std::size_t i = 0; i < shapes.size(); ++i) {
             cases.push_back({fmt::format("{} {} commands, {} moving, {}, {}", FormatCount(commands),
                                          traced ? "traced" : "explicit", moving_name,
-                                         ToString(bytes), way_name),
-                             [setup, shape] { return MeasureShape(setup, shape); }});
+                                         ToString(bytes), WayName(shapes[i].way)),
+                             [group, i] { return group->Cost(i); }});
           }
         }
       }

@@ -19,7 +19,7 @@ namespace keel::cli {
 enum class Moving : std::uint8_t { kNone, kOne, kHalf, kAll };
 // What is done about it; graph::Policy and what there is without Keel.
 enum class Way : std::uint8_t {
-  kBare,      // a graph made by hand and launched; nothing may move
+  kBare,      // a graph made by hand and launched, whatever moves: what the others are measured by
   kEager,     // no graph: every kernel is launched
   kRerecord,  // captured and instantiated in every step
   kUpdate,    // captured in every step, the instantiated graph updated

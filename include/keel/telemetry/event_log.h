@@ -1,8 +1,9 @@
 // EventLog: the newest N things that happened to memory, in order of time.
 //
-// Off, Record costs one relaxed load. On, it costs a clock and an uncontended lock: threads write
-// into separate chunks and meet only when a chunk is full. Memory is bounded: the events that are
-// kept, and one chunk for each of at most 64 stripes that threads are dealt into.
+// Off, Record costs one relaxed load. On, it costs a look at the processor's counter (or the clock)
+// and an uncontended lock: threads write into separate chunks and meet only when a chunk is full.
+// Memory is bounded: the events that are kept, and one chunk for each of at most 64 stripes that
+// threads are dealt into.
 //
 // What is kept has no holes: when room runs out the oldest events go, and Read returns nothing
 // from before the newest that went. At least the capacity's worth of newest events is always
@@ -54,7 +55,7 @@ struct MemoryEvent {
   std::uint64_t stream = 0;
   TagId tag = TagId::kNone;
   StackId stack = StackId::kNone;  // filled in by Record: see ScopedStack
-  std::int64_t time_ns = 0;        // filled in by Record: of EventLog::Now
+  std::int64_t time_ns = 0;        // filled in by Read: of EventLog::Now, to a microsecond
 
   // Of kOom: how many bytes the device had free, kept where others have their address.
   Bytes device_free() const { return Bytes(address.value()); }

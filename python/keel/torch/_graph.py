@@ -24,6 +24,16 @@ _capturing = threading.RLock()
 _sides: dict[int, Any] = {}
 
 
+class _Threads(threading.local):
+    """The devices that this thread has prepared."""
+
+    def __init__(self) -> None:
+        self.ready: set[int] = set()
+
+
+_threads = _Threads()
+
+
 @overload
 def graph(
     function: Callable[..., Any], *, slots: int = ..., warm_up: int = ..., signatures: int = ...
@@ -62,13 +72,14 @@ def graph(
     other shapes, types and values of what is no tensor; ``signatures`` are kept.
 
     What it returns stays as it is for as long as somebody has it: a slot whose result is in use is
-    left alone. A caller who keeps as many results as there are slots gets the next one by an
-    ordinary call, and copies from then on. Results have no gradient: what is to be differentiated
-    is differentiated inside, as above. They belong to the stream of the call: if another stream
-    reads one, that of the call must wait for it before the result goes.
+    left alone. While a caller keeps as many results as there are slots, further ones are copies,
+    from a slot that is there for that and is recorded when it is first needed. Results have no
+    gradient: what is to be differentiated is differentiated inside, as above. They belong to the
+    stream of the call: if another stream reads one, that of the call must wait for it before the
+    result goes.
 
-    As in every recorded graph, what Python computes is computed when it is recorded (twice with two
-    slots) and never again, tensors that the function uses without being given them must stay where
+    As in every recorded graph, what Python computes is computed when it is recorded (once for each
+    slot) and never again, tensors that the function uses without being given them must stay where
     they are, and it must not wait for the device. Optimizers need ``capturable=True`` if they have
     it. Random numbers are drawn anew in every call.
     """
@@ -255,10 +266,10 @@ class _Recording:
         self._warm_up = warm_up
         self.written = [False] * len(tensors)
         self._random = False
-        self._users = 0  # calls under way, and results: no more than slots
-        self._copies = False  # somebody keeps results: the last slot's are copied
+        self._users = 0  # calls under way, and results that are in a slot
         self._replays: dict[int, _Replay] = {}
         self._executable: graphs.Executable | None = None
+        self._spare: graphs.Executable | None = None  # for calls whose results are copied
         self._token = len(tensors)  # the number of its binding, after those of the arguments
 
     # --- A call ---
@@ -268,21 +279,21 @@ class _Recording:
             if self._executable is None:
                 if self._warm_up > 0:
                     return self._watch(tensors)
-                self._executable = self._make(tensors)
-            executable = self._executable
-            replays: dict[int, _Replay] | None = self._replays
-            if self._users >= self._slots:
-                # Whoever waited for a slot might wait for himself.
-                self._copies = True
-                replays = None
-            else:
-                self._users += 1
-        if replays is None:
-            return self._without_gradients(self._call(tensors))
+                self._check_overlap(tensors)
+                self._replays = {}
+                self._executable = self._make(self._slots)
+            executable, replays = self._executable, self._replays
+            # Whoever keeps results and waited for a slot would wait for himself.
+            kept = self._users < self._slots
+            if not kept:
+                if self._spare is None:
+                    self._spare = self._make(1)
+                executable = self._spare
+            self._users += 1
         hold = None
         try:
             hold = self._launch(executable, replays, tensors)
-            return hold.results()
+            return hold.results(kept)
         finally:
             if hold is None:
                 self.left()
@@ -290,15 +301,20 @@ class _Recording:
     def _launch(
         self, executable: graphs.Executable, replays: dict[int, _Replay], tensors: Sequence[Any]
     ) -> _Hold:
+        if self._index not in _threads.ready:
+            self._prepare_thread()
         stream = self._torch._C._cuda_getCurrentRawStream(self._index)
         with executable.acquire(stream) as lease:
             lease.bind_addresses([tensor.data_ptr() for tensor in tensors])
             lease.launch()
             return _Hold(self, replays[lease.address(self._token)], lease.held(self._token))
 
-    def copies(self) -> bool:
-        """Whether a result shall be copied, so that another call finds a slot."""
-        return self._copies and self._users >= self._slots
+    def _prepare_thread(self) -> None:
+        """A thread that has not used the device yet cannot begin with a recording: a library would
+        want its handle there."""
+        with self._torch.cuda.device(self._device):
+            self._torch.cuda.current_blas_handle()
+        _threads.ready.add(self._index)
 
     def left(self) -> None:
         """A call is over, or its results are gone."""
@@ -327,9 +343,7 @@ class _Recording:
         self._warm_up -= 1
         return self._without_gradients(result)
 
-    def _make(self, tensors: Sequence[Any]) -> graphs.Executable:
-        self._check_overlap(tensors)
-        self._replays = {}
+    def _make(self, slots: int) -> graphs.Executable:
         program = graphs.Program(self._call.name, device=f"cuda:{self._index}")
         names = [f"argument_{i}" for i in range(len(self._like))]
         for i, (_, _, _, nbytes) in enumerate(self._like):
@@ -342,7 +356,7 @@ class _Recording:
             program.eager(reads=names, writes=[*writes, _TOKEN])(self._replay)
         else:
             program.recorded(reads=names, writes=[*writes, _TOKEN])(self._record)
-        return graphs.Executable(program, slots=self._slots, warm_up=0)
+        return graphs.Executable(program, slots=slots, warm_up=0)
 
     def _check_overlap(self, tensors: Sequence[Any]) -> None:
         spans = sorted((t.data_ptr(), t.data_ptr() + t.nbytes, i) for i, t in enumerate(tensors))
@@ -430,19 +444,27 @@ class _Recording:
     # --- The end ---
 
     def stats(self) -> dict[str, int] | None:
-        executable = self._executable
-        return None if executable is None else executable.stats()
+        executable, spare = self._executable, self._spare
+        if executable is None:
+            return None
+        stats = executable.stats()
+        if spare is not None:
+            for name, value in spare.stats().items():
+                stats[name] += value
+        return stats
 
     def close(self) -> None:
         with self._lock:
-            executable, self._executable = self._executable, None
+            executables = [each for each in (self._executable, self._spare) if each is not None]
+            self._executable = self._spare = None
             unused = self._users == 0
-        if executable is None:
+        if not executables:
             return
-        # What is in use ends with its last user.
-        with contextlib.suppress(StateError):
-            executable.close()
-        del executable
+        for executable in executables:
+            # What is in use ends with its last user.
+            with contextlib.suppress(StateError):
+                executable.close()
+        del executables, executable
         if unused:
             self._end()
 
@@ -460,9 +482,10 @@ class _Hold:
         self._replay = replay
         self._held = held
 
-    def results(self) -> Any:
+    def results(self, kept: bool) -> Any:
+        """In the slot if they may stay there, else copies."""
         torch = self._recording._torch
-        make = torch.Tensor.clone if self._recording.copies() else self._tensor
+        make = self._tensor if kept else torch.Tensor.clone
         outputs = [None if output is None else make(output) for output in self._replay.outputs]
         return torch.utils._pytree.tree_unflatten(outputs, self._replay.spec)
 

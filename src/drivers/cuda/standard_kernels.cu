@@ -25,14 +25,12 @@ struct Machine {
   }
   static __attribute__((device)) void Gather() { __nvvm_bar_sync(0); }
   static __attribute__((device)) U64 Arrive(U64* at) {
-    __nvvm_membar_gl();
-    const U64 before = __atomic_fetch_add(at, U64(1), __ATOMIC_RELAXED);
-    __nvvm_membar_gl();
+    U64 before;
+    asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], 1;" : "=l"(before) : "l"(at) : "memory");
     return before + 1;
   }
   static __attribute__((device)) void Publish(U64* to, U64 value) {
-    __nvvm_membar_sys();
-    *reinterpret_cast<volatile U64*>(to) = value;
+    asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
   }
   static __attribute__((device)) U64 NowMicros() {
     U64 nanoseconds;
