@@ -30,7 +30,8 @@ AutoPolicy::AutoPolicy(const Layout& layout, const PrimitiveCosts& costs)
 double AutoPolicy::DirectStep(const Watch& watch, std::uint64_t step) const {
   const auto steps = static_cast<double>(step > watch.since ? step - watch.since : 1);
   const double rate = static_cast<double>(watch.moves) / steps;
-  return costs_.PatchedStep(rate, watch.commands) + costs_.TracedStep(rate, watch.traces);
+  return costs_.PatchedStep(rate, watch.commands * watch.share) +
+         costs_.TracedStep(rate, watch.traces);
 }
 
 void AutoPolicy::Change(std::uint32_t binding, Policy to, std::uint64_t step) {
@@ -43,11 +44,15 @@ void AutoPolicy::Change(std::uint32_t binding, Policy to, std::uint64_t step) {
 }
 
 std::vector<std::uint32_t> AutoPolicy::Patched(std::span<const std::uint32_t> bindings,
-                                               std::uint64_t step) {
+                                               std::uint64_t commands, std::uint64_t step) {
   std::vector<std::uint32_t> changed;
   const MutexLock lock(mutex_);
   bool judge = false;
+  double uses = 0;
+  for (const std::uint32_t binding : bindings) uses += watches_[binding].commands;
+  const double share = uses > 0 ? std::min(static_cast<double>(commands) / uses, 1.0) : 1.0;
   for (const std::uint32_t binding : bindings) {
+    watches_[binding].share = share;
     ++watches_[binding].moves;
     judge |= Enough(watches_[binding]);
   }

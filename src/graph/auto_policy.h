@@ -34,8 +34,10 @@ class AutoPolicy {
   Policy at(std::uint32_t binding) const {
     return policies_[binding].load(std::memory_order_relaxed);
   }
-  // The bindings' commands were rewritten in a slot. Returns those that are copied from now on.
-  std::vector<std::uint32_t> Patched(std::span<const std::uint32_t> bindings, std::uint64_t step)
+  // The bindings' commands were rewritten in a slot, `commands` of them: one that several bindings
+  // share is rewritten once. Returns those that are copied from now on.
+  std::vector<std::uint32_t> Patched(std::span<const std::uint32_t> bindings,
+                                     std::uint64_t commands, std::uint64_t step)
       KEEL_EXCLUDES(mutex_);
   // Their rows were rewritten.
   void Rebound(std::span<const std::uint32_t> bindings) KEEL_EXCLUDES(mutex_);
@@ -58,6 +60,7 @@ class AutoPolicy {
     std::uint64_t moves = 0;
     int changes = 0;
     double commands = 0;      // explicit ones
+    double share = 1;         // of the cost of rewriting them, when it moved last
     double traces = 0;        // traced ones
     double copied_bytes = 0;  // in a step
   };

@@ -28,7 +28,7 @@ class AutoPolicyTest : public ::testing::Test {
     return {MakeLayout(), {.patch_us = 1, .copy_bytes_per_us = 1000 / copied_us}};
   }
   static bool Patched(AutoPolicy& policy, std::uint64_t step) {
-    return !policy.Patched(std::array<std::uint32_t, 1>{0}, step).empty();
+    return !policy.Patched(std::array<std::uint32_t, 1>{0}, 2, step).empty();
   }
   // Steps from..to, the binding patched in every one; the step that changed it, or 0.
   static std::uint64_t Churn(AutoPolicy& policy, std::uint64_t from, std::uint64_t to) {
@@ -52,6 +52,23 @@ TEST_F(AutoPolicyTest, BeginsPatchedAndLeavesOtherBindingsAlone) {
   EXPECT_EQ(policy.at(1), Policy::kCopy);
   EXPECT_EQ(Rest(policy, 1, 100'000), 0u);
   EXPECT_EQ(policy.at(1), Policy::kCopy);
+}
+
+// Copying costs 1.5 us: less than rewriting both commands, more than half of that.
+TEST_F(AutoPolicyTest, CommandsThatAreSharedCostEachBindingItsPart) {
+  Layout layout = MakeLayout();
+  layout.bindings.push_back(layout.bindings[0]);
+  layout.dynamic = 2;
+  const PrimitiveCosts costs{.patch_us = 1, .copy_bytes_per_us = 1000 / 1.5};
+  const std::array<std::uint32_t, 2> both{0, 2};
+  AutoPolicy shared(layout, costs);
+  AutoPolicy apart(layout, costs);
+  for (std::uint64_t step = 1; step <= 100; ++step) {
+    EXPECT_TRUE(shared.Patched(both, 2, step).empty()) << step;
+    (void)apart.Patched(both, 4, step);
+  }
+  EXPECT_EQ(shared.at(0), Policy::kPatch);
+  EXPECT_EQ(apart.at(0), Policy::kCopy);
 }
 
 TEST_F(AutoPolicyTest, CopiesWhatMovesInEveryStepIfThatIsCheaper) {
@@ -148,7 +165,7 @@ class SharedCostTest : public ::testing::Test {
 TEST_F(SharedCostTest, AFewThatChurnAreNotWorthTheKernels) {
   AutoPolicy policy(MakeLayout(32), kCosts);
   for (std::uint64_t step = 1; step < 1000; ++step) {
-    EXPECT_TRUE(policy.Patched(First(11), step).empty());
+    EXPECT_TRUE(policy.Patched(First(11), 1000, step).empty());
   }
 }
 
@@ -156,14 +173,14 @@ TEST_F(SharedCostTest, ManyThatChurnAreCopiedTogether) {
   AutoPolicy policy(MakeLayout(32), kCosts);
   std::vector<std::uint32_t> changed;
   std::uint64_t step = 0;
-  while (changed.empty() && step < 100) changed = policy.Patched(First(12), ++step);
+  while (changed.empty() && step < 100) changed = policy.Patched(First(12), 1000, ++step);
   EXPECT_EQ(changed, First(12));
   EXPECT_EQ(policy.at(0), Policy::kCopy);
   EXPECT_EQ(policy.at(12), Policy::kPatch) << "it never moved";
   // The kernels are there now: one more is judged by itself.
   changed.clear();
   while (changed.empty() && step < 200) {
-    changed = policy.Patched(std::array<std::uint32_t, 1>{20}, ++step);
+    changed = policy.Patched(std::array<std::uint32_t, 1>{20}, 1000, ++step);
   }
   EXPECT_EQ(changed, std::vector<std::uint32_t>{20});
 }
@@ -171,7 +188,7 @@ TEST_F(SharedCostTest, ManyThatChurnAreCopiedTogether) {
 TEST_F(SharedCostTest, TheLastOnesTakeTheKernelsWithThem) {
   AutoPolicy policy(MakeLayout(32), kCosts);
   std::uint64_t step = 0;
-  while (policy.at(0) != Policy::kCopy && step < 100) (void)policy.Patched(First(12), ++step);
+  while (policy.at(0) != Policy::kCopy && step < 100) (void)policy.Patched(First(12), 1000, ++step);
   ASSERT_EQ(policy.at(11), Policy::kCopy);
   // Every sixteenth step: 0.06 us to patch or 0.1 to copy one; all of them are not worth 10.
   std::size_t settled = 0;
@@ -190,7 +207,7 @@ TEST_F(SharedCostTest, WhatMovesStaysCopiedWhenOthersSettle) {
   for (std::size_t i = 1; i < 12; ++i) layout.bindings[i].explicit_uses = {0, 1, 2};
   AutoPolicy policy(layout, {.patch_us = 1, .copy_bytes_per_us = 1000, .copy_step_us = 1});
   std::uint64_t step = 0;
-  while (policy.at(0) != Policy::kCopy && step < 100) (void)policy.Patched(First(12), ++step);
+  while (policy.at(0) != Policy::kCopy && step < 100) (void)policy.Patched(First(12), 1000, ++step);
   ASSERT_EQ(policy.at(0), Policy::kCopy);
   ASSERT_EQ(policy.at(11), Policy::kCopy);
   std::vector<std::uint32_t> small = First(12);
@@ -261,7 +278,7 @@ TEST_F(TracedPolicyTest, IsCopiedAgainWhenItMovesAgain) {
   ASSERT_NE(step, 0u);
   bool changed = false;
   for (int i = 0; i < 100 && !changed; ++i) {
-    changed = !policy.Patched(std::array<std::uint32_t, 1>{0}, ++step).empty();
+    changed = !policy.Patched(std::array<std::uint32_t, 1>{0}, 1000, ++step).empty();
   }
   EXPECT_TRUE(changed);
   EXPECT_EQ(policy.at(0), Policy::kCopy);

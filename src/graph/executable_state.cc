@@ -493,7 +493,8 @@ void ExecutableState::Judge(Slot& slot) {
     slot.rebound_bindings().clear();
   }
   if (!slot.patched_bindings().empty()) {
-    for (const std::uint32_t binding : choices->Patched(slot.patched_bindings(), step)) {
+    for (const std::uint32_t binding :
+         choices->Patched(slot.patched_bindings(), report.patched, step)) {
       chose(binding, Reason::kChurns);
     }
     slot.patched_bindings().clear();
