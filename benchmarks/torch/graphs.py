@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares keel.torch.graph with the ways in which PyTorch replays a graph.
 
-Usage: graphs.py [--models A,B] [--ways A,B] [--turns N] [--steps N] [--out FILE]
+Usage: graphs.py [--models A,B] [--ways A,B] [--turns N] [--steps N] [--budget SECONDS] [--out FILE]
 
 Inference and training of the same models, from the same seed, on batches that are somewhere else in
 every step, by each way:
@@ -15,7 +15,8 @@ every step, by each way:
 
 Each runs in a process of its own, and the ways take turns. What is told is the time of a step, from
 the median of its turns, and whether the results are those of `eager`, bit for bit. Stored, with
-machine, driver and commit, in benchmarks/results/<machine>-<date>-torch-graphs.json.
+machine, driver and commit, in benchmarks/results/<machine>-<date>-torch-graphs.json, after each run:
+who is interrupted, or has spent his budget, keeps what there is.
 """
 
 import argparse
@@ -187,6 +188,15 @@ def one(name, mode, way, steps):
 # ------------------------------------------------------------------------------------ the comparison
 
 
+def in_turns(turns, models, ways):
+    """What to run, in order: everything once before anything again, and what is compared together."""
+    for turn in range(turns):
+        for model in models:
+            for mode in MODES:
+                for way in ways if turn % 2 == 0 else ways[::-1]:
+                    yield turn, model, mode, way
+
+
 def run_one(model, mode, way, options):
     command = [sys.executable, "-B", __file__, "--one", model, mode, way, "--steps", str(options.steps)]
     begin = time.monotonic()
@@ -246,6 +256,8 @@ def main(argv):
     parser.add_argument("--turns", type=int, default=3, metavar="N")
     parser.add_argument("--steps", type=int, default=500, metavar="N")
     parser.add_argument("--timeout", type=int, default=180, metavar="SECONDS", help="of one run")
+    parser.add_argument("--budget", type=float, default=float("inf"), metavar="SECONDS",
+                        help="begin no further run after so long")
     parser.add_argument("--bin", type=Path, default=record.ROOT / "build-release" / "bin", metavar="DIR")
     parser.add_argument("--out", type=Path, metavar="FILE")
     parser.add_argument("--one", nargs=3, metavar=("MODEL", "MODE", "WAY"), help=argparse.SUPPRESS)
@@ -256,23 +268,25 @@ def main(argv):
     now = datetime.datetime.now(datetime.timezone.utc)
     machine = record.describe_machine()
     version, device = record.describe_device(options.bin)
-    runs = []
-    for turn in range(options.turns):
-        for model in options.models:
-            for mode in MODES:
-                for way in options.ways if turn % 2 == 0 else options.ways[::-1]:
-                    print(f"turn {turn + 1} of {options.turns}: {model}, {mode}, {way}",
-                          file=sys.stderr, flush=True)
-                    runs.append({"turn": turn, "model": model, "mode": mode, "way": way,
-                                 **run_one(model, mode, way, options)})
-    rows = table(runs)
-    stored = {"format": 1, "date": now.strftime("%Y-%m-%dT%H:%M:%SZ"), "version": version,
-              **record.describe_source(), "machine": machine, "device": device, "rows": rows,
-              "runs": runs}
     slug = record.machine_slug(machine, device)
     out = options.out or (record.ROOT / "benchmarks" / "results" /
                           f"{slug}-{now:%Y-%m-%d}-torch-graphs.json")
-    out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    stored = {"format": 1, "date": now.strftime("%Y-%m-%dT%H:%M:%SZ"), "version": version,
+              **record.describe_source(), "machine": machine, "device": device}
+    begin = time.monotonic()
+    runs = []
+    rows = []
+    for turn, model, mode, way in in_turns(options.turns, options.models, options.ways):
+        if time.monotonic() - begin >= options.budget:
+            print(f"{options.budget:g} s are spent", file=sys.stderr)
+            break
+        print(f"turn {turn + 1} of {options.turns}: {model}, {mode}, {way}", file=sys.stderr,
+              flush=True)
+        runs.append({"turn": turn, "model": model, "mode": mode, "way": way,
+                     **run_one(model, mode, way, options)})
+        rows = table(runs)
+        out.write_text(json.dumps({**stored, "rows": rows, "runs": runs}, indent=1) + "\n",
+                       encoding="utf-8")
     print_rows(rows)
     for run in runs:
         if "error" in run:

@@ -35,6 +35,13 @@ class TableTest(unittest.TestCase):
         (row,) = graphs.table([run("keel", 1, [1.0])])
         self.assertIs(row["same"], False)
 
+    def test_everything_once_before_anything_again(self):
+        order = list(graphs.in_turns(2, ["mlp"], ["eager", "keel"]))
+        self.assertEqual(order[:4], [(0, "mlp", mode, way) for mode in graphs.MODES
+                                     for way in ("eager", "keel")])
+        self.assertEqual(order[4:], [(1, "mlp", mode, way) for mode in graphs.MODES
+                                     for way in ("keel", "eager")])
+
     def test_names(self):
         self.assertEqual(graphs.names(graphs.WAYS)("keel,eager"), ["keel", "eager"])
         with self.assertRaisesRegex(argparse.ArgumentTypeError, "slow.*make_graphed"):

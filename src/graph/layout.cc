@@ -8,21 +8,20 @@
 namespace keel::graph {
 namespace {
 
-// Of all rows together about so many, which is what a large device copies at a time: fewer leave
-// parts of it idle, more take turns, and each looks up its row first.
-constexpr std::uint64_t kPieces = 512;
-constexpr std::uint64_t kLeastPiece = 16 << 10;
+// Small enough that a few copies use the whole device, large enough that looking up the row is
+// little beside the copying.
+constexpr std::uint64_t kLeastPiece = 32 << 10;
+constexpr std::uint64_t kMostPieces = 512;  // of a row
 // So many can look their rows up far away, all at once, in less time than fetching them takes.
 constexpr std::size_t kFewPieces = 128;
 
 // Of rows with these sizes: the first of each row, then the rest.
 std::vector<CopyPiece> PiecesOf(std::span<const std::uint64_t> sizes) {
   std::vector<CopyPiece> pieces(sizes.size());
-  std::uint64_t sum = 0;
-  for (const std::uint64_t size : sizes) sum += size / kPieces;
-  const std::uint64_t most = std::max(kLeastPiece, (sum + 4095) / 4096 * 4096);
   for (std::size_t row = 0; row < sizes.size(); ++row) {
     const std::uint64_t size = sizes[row];
+    const std::uint64_t even = (size / kMostPieces + 4095) / 4096 * 4096;
+    const std::uint64_t most = std::max(kLeastPiece, even);
     pieces[row] = {.row = row, .offset = 0, .size = std::min(most, size)};
     for (std::uint64_t at = most; at < size; at += most) {
       pieces.push_back({.row = row, .offset = at, .size = std::min(most, size - at)});

@@ -26,7 +26,7 @@ constexpr std::uint64_t kCopied = 8 << 20;
 // More than a device's cache has room for, or copies would seem to cost a third. A simulated one
 // has none.
 constexpr std::uint64_t kCopiedBeyondCaches = 64 << 20;
-constexpr std::uint64_t kPieceSize = 128 << 10;
+constexpr std::uint64_t kPieceSize = 32 << 10;
 constexpr std::chrono::seconds kPatience{60};
 
 double UsSince(Clock::time_point begin) {
@@ -163,7 +163,7 @@ class Bench {
   }
   hal::KernelLaunch Launch(std::uint64_t pieces, std::span<const hal::KernelArg> arguments) const {
     return {.kernel = copy_,
-            .dims = {.grid = {static_cast<std::uint32_t>(pieces), 1, 1}, .block = {512, 1, 1}},
+            .dims = {.grid = {static_cast<std::uint32_t>(pieces), 1, 1}, .block = {256, 1, 1}},
             .args = arguments};
   }
 

@@ -14,7 +14,7 @@ namespace {
 
 // Blocks of the copies' kernel. More pieces than blocks are copied in turns.
 constexpr std::uint32_t kMostBlocks = 2048;
-constexpr std::uint32_t kThreads = 512;
+constexpr std::uint32_t kThreads = 256;
 
 using Clock = std::chrono::steady_clock;
 

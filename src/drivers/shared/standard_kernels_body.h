@@ -35,12 +35,6 @@
 #else
 #define KEEL_KERNEL_UNFUSED
 #endif
-// Before a loop whose count is known: without it an array would not be in registers.
-#ifdef __clang__
-#define KEEL_KERNEL_UNROLLED _Pragma("clang loop unroll(full)")
-#else
-#define KEEL_KERNEL_UNROLLED
-#endif
 
 namespace keel::kernels {
 
@@ -110,15 +104,16 @@ KEEL_KERNEL_FUNCTION void CopyAs(Worker worker, U8* to, const U8* from, U64 size
   const U64 count = size / sizeof(T);
   const U64 stride = worker.count;
   U64 i = worker.index;
-  // Several on their way at a time: a store may change what a later load sees, so no compiler does
-  // it.
-  constexpr U64 kBatch = 8;
-  for (; i + (kBatch - 1) * stride < count; i += kBatch * stride) {
-    T words[kBatch];
-    KEEL_KERNEL_UNROLLED
-    for (U64 k = 0; k < kBatch; ++k) words[k] = from_words[i + k * stride];
-    KEEL_KERNEL_UNROLLED
-    for (U64 k = 0; k < kBatch; ++k) to_words[i + k * stride] = words[k];
+  // Four on their way at a time: a store may change what a later load sees, so no compiler does it.
+  for (; i + 3 * stride < count; i += 4 * stride) {
+    const T first = from_words[i];
+    const T second = from_words[i + stride];
+    const T third = from_words[i + 2 * stride];
+    const T fourth = from_words[i + 3 * stride];
+    to_words[i] = first;
+    to_words[i + stride] = second;
+    to_words[i + 2 * stride] = third;
+    to_words[i + 3 * stride] = fourth;
   }
   for (; i < count; i += stride) to_words[i] = from_words[i];
 }
