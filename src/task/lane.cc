@@ -12,11 +12,15 @@ namespace {
 std::uint32_t Checksum(const RecordHeader& header, std::span<const std::byte> message) {
   uLong crc = crc32(0, reinterpret_cast<const Bytef*>(&header.sequence), sizeof(header.sequence));
   crc = crc32(crc, reinterpret_cast<const Bytef*>(&header.length), sizeof(header.length));
-  crc = crc32_z(crc, reinterpret_cast<const Bytef*>(message.data()), message.size());
+  // Of no bytes at all zlib would take a null pointer for the wish to begin anew.
+  if (!message.empty()) {
+    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(message.data()), message.size());
+  }
   return static_cast<std::uint32_t>(crc);
 }
 
 void CopyIn(std::span<std::byte> ring, std::uint32_t at, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
   const std::size_t begin = at & (ring.size() - 1);
   const std::size_t first = std::min(bytes.size(), ring.size() - begin);
   std::memcpy(ring.data() + begin, bytes.data(), first);
@@ -26,6 +30,7 @@ void CopyIn(std::span<std::byte> ring, std::uint32_t at, std::span<const std::by
 }
 
 void CopyOut(std::span<std::byte> bytes, std::span<const std::byte> ring, std::uint32_t at) {
+  if (bytes.empty()) return;
   const std::size_t begin = at & (ring.size() - 1);
   const std::size_t first = std::min(bytes.size(), ring.size() - begin);
   std::memcpy(bytes.data(), ring.data() + begin, first);

@@ -80,7 +80,7 @@ void ExpectReadOrRefused(std::vector<std::byte> good, Decode decode) {
   int refused = 0;
   for (int round = 0; round < 20'000; ++round) {
     std::vector<std::byte> bytes = good;
-    for (std::uint32_t changes = 1 + random() % 3; changes > 0 && !bytes.empty(); --changes) {
+    for (auto changes = 1 + random() % 3; changes > 0 && !bytes.empty(); --changes) {
       switch (random() % 3) {
         case 0:
           bytes[random() % bytes.size()] = static_cast<std::byte>(random());

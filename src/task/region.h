@@ -36,7 +36,7 @@ struct RegionHeader {
   std::uint32_t reserved;
   std::uint64_t size;  // of the region
   // The control request that may be begun: whoever exchanges it first, the worker that begins or
-  // the orchestrator that gives up, decides (control_call.h).
+  // the orchestrator that gives up, decides (lane_worker.h).
   std::atomic<std::uint64_t> ticket;
   char last_words[256];  // why a worker process gave up, for the orchestrator
   LaneState lanes[kLanes];
