@@ -92,7 +92,8 @@ void OrchestratorCore::RestartLocked(WorkerId worker) {
 
 Result<std::vector<std::pair<std::uint64_t, std::uint64_t>>> OrchestratorCore::StartAgain(
     Worker& worker, const std::vector<std::pair<std::uint64_t, Image>>& callables) const {
-  KEEL_TRY(worker.Restart(Deadline::After(options_.start_timeout)));
+  // It may be up already: the attempt before failed at a callable.
+  if (!worker.Health().ok()) KEEL_TRY(worker.Restart(Deadline::After(options_.start_timeout)));
   std::vector<std::pair<std::uint64_t, std::uint64_t>> numbers;
   for (const auto& [id, image] : callables) {
     KEEL_ASSIGN(const std::uint64_t number, worker.Register(image, ControlDeadline()));
