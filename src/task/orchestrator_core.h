@@ -63,6 +63,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   static constexpr int kIdleTicks = 16;
   static constexpr std::chrono::seconds kAtOnce{10};
   static constexpr std::chrono::milliseconds kRestartPause{20};
+  static constexpr std::chrono::seconds kLongestSleep{1};
 
   static Result<std::shared_ptr<OrchestratorCore>> Create(OrchestratorOptions options,
                                                           const StartWorker& start);
@@ -123,6 +124,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     std::uint64_t posts = 0;
     Time lane_end{};            // when what is posted must have ended
     bool lane_endless = false;  // something that is posted may run for ever
+    bool last_answer = false;   // it said that it ends
     std::size_t posted_count() const { return Worker::kCapacity - places.size(); }
   };
   struct Ending {

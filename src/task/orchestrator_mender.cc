@@ -70,6 +70,7 @@ void OrchestratorCore::RestartLocked(WorkerId worker) {
   }
   ++slot.restarts;
   slot.used = false;
+  slot.last_answer = false;
   slot.started = Clock::now();
   slot.standing = Standing::kUp;
   for (const auto& [id, number] : *started) {

@@ -39,9 +39,15 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
     return !health.ok() && (result.status.code() == StatusCode::kUnavailable ||
                             result.status.code() == StatusCode::kDeadlineExceeded);
   };
+  // After an answer that ends the worker not even that.
   std::uint64_t begun = ~std::uint64_t{0};
   for (const TaskResult& result : results) {
-    if (unanswered(result)) begun = std::min(begun, result.task);
+    if (unanswered(result)) {
+      if (!slot.last_answer) begun = std::min(begun, result.task);
+    } else {
+      slot.last_answer = result.status.code() == StatusCode::kDeviceLost ||
+                         result.status.code() == StatusCode::kDeadlineExceeded;
+    }
   }
   std::vector<TaskKey> again;
   for (TaskResult& result : results) {
@@ -243,7 +249,9 @@ Deadline OrchestratorCore::NextWakeLocked() const {
 
 void OrchestratorCore::SleepLocked(std::uint32_t seen, Deadline deadline) {
   wake_ = NextWakeLocked();
-  const Deadline until = Deadline::At(std::min(wake_.when(), deadline.when()));
+  // A worker process that damaged the doorbell could keep it from ringing: looked at once a second.
+  const Deadline until =
+      Deadline::At(std::min({wake_.when(), deadline.when(), Clock::now() + kLongestSleep}));
   ++sleepers_;
   mutex_.Unlock();
   static_cast<void>(doorbell_->WaitWhile(seen, until));
