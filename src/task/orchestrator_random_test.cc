@@ -119,7 +119,7 @@ class RandomProgramTest : public OrchestratorTest {
     }
     int groups = 0;
     for (int i = 0; i < steps; ++i) {
-      const unsigned kind = random_() % 3;
+      const auto kind = static_cast<unsigned>(random_() % 3);
       if (random_() % 5 != 0) {
         Step step = AnyStep(random_() % kWorkers, kind);
         SubmitOptions options;
