@@ -2,7 +2,7 @@
 // wrong result; an error that says so, and a worker that can be started again.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <csignal>
 #include <random>
 
 #include "task/worker_test.h"
@@ -106,9 +106,8 @@ TEST_P(WorkerDamageTest, TheErrorSaysSo) {
 }
 
 // A task that the worker never sees is noticed, also without a deadline.
-TEST_P(WorkerDamageTest, ATaskThatIsTakenBackIsNoticed) {
-  if (GetParam() == Transport::kThread) GTEST_SKIP() << "nobody else has a thread's memory";
-  const auto worker = Start();
+TEST_F(WorkersTest, ATaskThatIsTakenBackIsNoticed) {
+  const auto worker = Need(StartProcessWorker(Plan(), Long()));
   const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
   const Lane lane = PeerOf(*worker).region().lane(LaneName::kTasks);
   ASSERT_EQ(kill(ProcessOf(*worker), SIGSTOP), 0);

@@ -288,14 +288,6 @@ TEST_F(WorkerProcessTest, ItInheritsNothingThatItWasNotGiven) {
   EXPECT_TRUE(Adds(*worker));
 }
 
-// Not a test: what T9_AnOrphanEnds starts, and kills.
-TEST_F(WorkerProcessTest, DISABLED_HaveAWorkerUntilKilled) {
-  const auto worker = Start();
-  std::printf("worker=%d\n", ProcessOf(*worker));
-  std::fflush(stdout);
-  for (;;) pause();
-}
-
 TEST_F(WorkerProcessTest, T9_AnOrphanEnds) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -304,10 +296,9 @@ TEST_F(WorkerProcessTest, T9_AnOrphanEnds) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_adddup2(&files, writer.get(), 1);
-  std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  std::string filter = "--gtest_filter=*HaveAWorkerUntilKilled";
-  std::string disabled = "--gtest_also_run_disabled_tests";
-  char* const argv[] = {program.data(), filter.data(), disabled.data(), nullptr};
+  std::string program = KEEL_WORKER_HOLDER;
+  std::string worker_program = KEEL_WORKER_PROGRAM;
+  char* const argv[] = {program.data(), worker_program.data(), nullptr};
   pid_t parent = 0;
   ASSERT_EQ(posix_spawn(&parent, program.c_str(), &files, nullptr, argv, environ), 0);
   posix_spawn_file_actions_destroy(&files);
