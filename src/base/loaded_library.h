@@ -2,7 +2,7 @@
 //
 // From memory: each call loads a library of its own, with its own variables, also for equal bytes;
 // it costs no descriptor and no file. The code runs with all rights of the process: what is given
-// here must be trusted. Any thread.
+// here must be trusted, and whole: the loader may crash on half a library. Any thread.
 #pragma once
 
 #include <cstddef>

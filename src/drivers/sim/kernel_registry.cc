@@ -40,7 +40,8 @@ Result<KernelSet> CopyDefinitions(std::span<const KernelDefinition> definitions,
         Kernel{std::string(definition.name),
                definition.function,
                {definition.parameters.begin(), definition.parameters.end()},
-               library}));
+               library,
+               nullptr}));
   }
   return set;
 }
@@ -123,9 +124,25 @@ Result<KernelSet> LoadKernels(const hal::ModuleSource& source) {
       return KernelsOf(library, "the image");
     }
     case hal::ModuleSource::Kind::kDevice:
-      return Unimplemented("code in device memory");
+      break;
   }
   return InvalidArgument("unknown kind of module source");
+}
+
+Result<KernelSet> LoadOrchestration(std::span<const std::byte> code) {
+  KEEL_ASSIGN(std::shared_ptr<void> library, LoadLibraryImage(code, "the orchestration code"));
+  const auto function =
+      reinterpret_cast<hal::OrchestrationFunction>(dlsym(library.get(), hal::kOrchestrationEntry));
+  if (function == nullptr) {
+    return InvalidArgument(
+        fmt::format("the orchestration code exports no function '{}'", hal::kOrchestrationEntry));
+  }
+  return KernelSet{std::make_shared<const Kernel>(
+      Kernel{hal::kOrchestrationEntry,
+             nullptr,
+             {KernelParameter::In(), KernelParameter::In(), KernelParameter::Out()},
+             std::move(library),
+             function})};
 }
 
 Status CheckArguments(const Kernel& kernel, const hal::KernelLaunch& launch) {
