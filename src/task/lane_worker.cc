@@ -12,6 +12,7 @@
 #include "task/control_calls.h"
 #include "task/lane.h"
 #include "task/messages.h"
+#include "task/serve.h"
 
 namespace keel::task {
 namespace {
@@ -48,6 +49,8 @@ struct LaneWorker::State {
 
   Status Place(Arguments& arguments, std::vector<Placed>& tensors);
   void GiveBack(const std::vector<Placed>& tensors);
+  // When the first task is too late.
+  Deadline Due() const;
   // Takes the answers that are there. An error: they make no sense.
   Status TakeReplies(std::vector<TaskResult>& results);
 
@@ -56,6 +59,7 @@ struct LaneWorker::State {
   const StartPeer start;
   std::unique_ptr<Peer> peer;  // there from the first Begin on, as is the next
   std::unique_ptr<ControlCalls> control;
+  bool stopped = false;
   std::string who;  // "worker 'sim:0' (process 123)"
 
   // The caller's lock.
@@ -99,6 +103,7 @@ Status LaneWorker::State::Begin(Deadline deadline) {
   KEEL_ASSIGN(std::unique_ptr<Peer> fresh, start());
   control.reset();
   peer = std::move(fresh);
+  stopped = false;
   who = fmt::format("worker '{}' ({})", device, peer->name());
   Region& region = peer->region();
   tasks = LaneWriter(region.lane(LaneName::kTasks));
@@ -160,7 +165,7 @@ Status LaneWorker::Restart(Deadline deadline) {
 }
 
 void LaneWorker::Stop(Deadline deadline) {
-  if (!home_.here()) return;
+  if (!home_.here() || std::exchange(state_->stopped, true)) return;
   State& state = *state_;
   if (state.Loss().ok()) {
     state.control->SendStop(deadline);
@@ -272,7 +277,7 @@ void LaneWorker::Collect(std::vector<TaskResult>& results) {
     state.Lose(Unavailable(fmt::format("{} does not make sense: {}", state.who, taken.message())));
     loss = state.Loss();
   }
-  if (loss.ok() && NextDeadline().Passed()) {
+  if (loss.ok() && state.Due().Passed()) {
     const auto late = std::ranges::find_if(
         state.posted, [](const State::Posted& each) { return each.deadline.Passed(); });
     state.Lose(Unavailable(
@@ -295,12 +300,19 @@ void LaneWorker::Collect(std::vector<TaskResult>& results) {
   state.posted.clear();
 }
 
+Deadline LaneWorker::State::Due() const {
+  Deadline due = Deadline::Never();
+  for (const Posted& each : posted) due = Sooner(due, each.deadline);
+  if (due.never() || peer->data() != nullptr) return due;
+  return Deadline::At(std::max(due.when(), Deadline::Clock::time_point{}) + kThreadGrace);
+}
+
 Deadline LaneWorker::NextDeadline() const {
-  Deadline next = Deadline::Never();
-  if (!home_.here()) return next;
-  for (const State::Posted& posted : state_->posted) next = Sooner(next, posted.deadline);
-  if (next.never() || state_->peer->data() != nullptr) return next;
-  return Deadline::At(std::max(next.when(), Deadline::Clock::time_point{}) + kThreadGrace);
+  if (!home_.here()) return Deadline::Never();
+  const Deadline due = state_->Due();
+  // A process can damage what it would be heard by.
+  if (state_->posted.empty() || state_->peer->data() == nullptr) return due;
+  return Sooner(due, Deadline::After(kLookAgain));
 }
 
 // --- Control -----------------------------------------------------------------------------------

@@ -9,13 +9,15 @@
 namespace keel::task {
 namespace {
 
-// The next message; nothing when the server stops.
-Result<bool> Next(LaneReader& reader, std::vector<std::byte>& message,
+// The next message; nothing when the server stops. While there is none it looks after the answers,
+// which somebody may be waiting for.
+Result<bool> Next(LaneReader& reader, LaneWriter& answers, std::vector<std::byte>& message,
                   const std::atomic<bool>& stopping) {
   while (!stopping.load(std::memory_order_acquire)) {
     const std::uint32_t seen = reader.bell();
     KEEL_ASSIGN(const bool found, reader.Read(message));
     if (found) return true;
+    KEEL_TRY(answers.Check());
     reader.WaitWhile(seen, Deadline::After(kLookAgain));
   }
   return false;
@@ -61,7 +63,7 @@ void Server::ServeControl() {
   LaneReader requests(options_.region->lane(LaneName::kControl));
   std::vector<std::byte> message;
   for (;;) {
-    const Result<bool> next = Next(requests, message, stopping_);
+    const Result<bool> next = Next(requests, control_replies_, message, stopping_);
     if (!next.ok()) return GiveUp(next.status());
     if (!*next) return;
     const Result<Request> request = DecodeRequest(message);
@@ -172,7 +174,7 @@ void Server::ServeTasks() {
   LaneWriter replies(options_.region->lane(LaneName::kTaskReplies));
   std::vector<std::byte> message;
   for (;;) {
-    const Result<bool> next = Next(tasks, message, stopping_);
+    const Result<bool> next = Next(tasks, replies, message, stopping_);
     if (!next.ok()) return GiveUp(next.status());
     if (!*next) return;
     Result<TaskMessage> task = DecodeTask(message);
