@@ -241,7 +241,8 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
 
   auto task = MakeSharedHere<Task>();
   task->core = shared_from_this();
-  task->timeout = timeout;
+  // What is as good as for ever is for ever: sums of timeouts stay within their type.
+  task->timeout = Deadline::After(timeout).never() ? timeout.zero() : timeout;
   task->group = group;
   task->first.arguments = members[0];
   task->first.worker = workers.empty() ? options.worker : workers[0];

@@ -19,6 +19,10 @@
 // kMaxStarts times in a row, or is lost as often right after it was started and without a task, is
 // given up: what can run only there ends with that error.
 //
+// Timeouts. The time of a task begins when those before it on its worker have ended, and the worker
+// is told a moment: so a task with a timeout is posted behind others only if these have one too,
+// and is allowed the time of all of them, at most kTimedAhead.
+//
 // In a forked child every call is kFailedPrecondition.
 #pragma once
 
@@ -61,6 +65,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   static constexpr int kMaxStarts = 3;
   static constexpr std::chrono::milliseconds kTick{1};
   static constexpr int kIdleTicks = 16;
+  static constexpr std::size_t kTimedAhead = 8;
   static constexpr std::chrono::seconds kAtOnce{10};
   static constexpr std::chrono::milliseconds kRestartPause{20};
   static constexpr std::chrono::seconds kLongestSleep{1};
@@ -101,6 +106,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     std::uint64_t token = 0;  // 0: free
     TaskKey task = 0;
     std::size_t member = 0;
+    std::chrono::nanoseconds timeout{0};
   };
   struct Slot {
     std::string name;  // "worker 1 (sim:1)"
@@ -122,9 +128,9 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     std::array<Posted, Worker::kCapacity> posted{};
     std::vector<std::size_t> places;  // free ones of `posted`
     std::uint64_t posts = 0;
-    Time lane_end{};            // when what is posted must have ended
-    bool lane_endless = false;  // something that is posted may run for ever
-    bool last_answer = false;   // it said that it ends
+    std::size_t endless = 0;                  // of those posted, without a timeout
+    std::chrono::nanoseconds posted_time{0};  // the timeouts of the others
+    bool last_answer = false;                 // it said that it ends
     std::size_t posted_count() const { return Worker::kCapacity - places.size(); }
   };
   struct Ending {

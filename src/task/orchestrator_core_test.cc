@@ -276,6 +276,20 @@ TEST_F(OrchestratorCoreTest, AGroupFailsWithAMemberWhoseWorkerIsLostAndOthersGoO
   EXPECT_TRUE(IsOk(other.Wait(Long())));
 }
 
+TEST_F(OrchestratorCoreTest, AGroupOneOfWhoseMembersCannotBePostedStartsNoMore) {
+  Start(3);
+  fakes_[1]->FailPost(OutOfRange("never any room"));
+  const TaskHandle group = SubmitGroup({0, 1, 2});
+  EXPECT_EQ(fakes_[0]->posted(), 1U);
+  EXPECT_EQ(fakes_[2]->posted(), 0U);
+  EXPECT_FALSE(group.done());
+  fakes_[0]->Answer();
+  EXPECT_EQ(group.Wait(Long()).code(), StatusCode::kOutOfRange);
+  const TaskHandle after = SubmitTo(2);
+  fakes_[2]->Answer();
+  EXPECT_TRUE(IsOk(after.Wait(Long())));
+}
+
 TEST_F(OrchestratorCoreTest, AGroupStartsWhenAllOfItsWorkersAreIdle) {
   Start(2);
   const TaskHandle before = SubmitTo(1);
@@ -312,9 +326,19 @@ TEST_F(OrchestratorCoreTest, TheTimeOfATaskBeginsWhenTheOnesBeforeItHaveEnded) {
   fakes_[0]->Answer();
   EXPECT_TRUE(IsOk(endless.Wait(Long())));
   ASSERT_TRUE(Posted(0, 1));
-  SubmitTo(0, {}, seconds(30));
-  EXPECT_EQ(fakes_[0]->posted(), 2U);
-  EXPECT_GT(fakes_[0]->NextDeadline().when(), std::chrono::steady_clock::now() + seconds(20));
+  // However many there were, the time is that of those which are there.
+  for (int i = 0; i < 20; ++i) {
+    SubmitTo(0, {}, seconds(30));
+    EXPECT_EQ(fakes_[0]->posted(), 2U);
+    fakes_[0]->Answer();
+    ASSERT_TRUE(Posted(0, 1));
+    EXPECT_TRUE(Soon([&] { return core_->live_tasks() == 1; }));
+  }
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_GT(fakes_[0]->NextDeadline().when(), now + seconds(20));
+  EXPECT_LT(fakes_[0]->NextDeadline().when(), now + seconds(61));
+  for (int i = 0; i < 20; ++i) SubmitTo(0, {}, seconds(30));
+  EXPECT_EQ(fakes_[0]->posted(), OrchestratorCore::kTimedAhead);
 }
 
 TEST_F(OrchestratorCoreTest, ARefusedTaskIsPostedLater) {

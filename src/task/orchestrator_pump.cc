@@ -60,7 +60,8 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
     slot.posted[place] = {};
     slot.places.push_back(place);
     scheduler_.Ended(worker, now);
-    if (slot.posted_count() == 0) slot.lane_endless = false;
+    slot.posted_time -= posted.timeout;
+    if (posted.timeout.count() == 0) --slot.endless;
     std::shared_ptr<Task>* const task = FindLocked(posted.task);
     if (task == nullptr) continue;
     if (unanswered(result) && result.task != begun &&
@@ -119,20 +120,17 @@ void OrchestratorCore::PostLocked(Task& task, std::size_t member, WorkerId worke
     task.worker.store(-1, std::memory_order_relaxed);
     ReadyLocked(task);
   };
-  if (slot.standing != Standing::kUp) {
-    // Lost while the members of the group before this one were posted.
+  if (!task.error.ok() || slot.standing != Standing::kUp) {
+    // A member of the group before this one could not be posted, so this one is not either; or its
+    // worker was found to be lost on the way.
     scheduler_.Ended(worker, now);
-    MemberEndedLocked(task, slot.lost);
+    MemberEndedLocked(task, slot.standing == Standing::kUp ? OkStatus() : slot.lost);
     return;
   }
   Deadline deadline = Deadline::Never();
-  const bool idle = slot.posted_count() == 0;
   if (task.timeout.count() > 0) {
-    // It begins when those before it have ended, which have their time too. Behind one that may run
-    // for ever there is no such moment.
-    if (slot.lane_endless) return refuse();
-    deadline = Deadline::After(task.timeout);
-    if (!idle && !deadline.never()) deadline = Deadline::At(slot.lane_end + task.timeout);
+    if (slot.endless > 0 || slot.posted_count() >= kTimedAhead) return refuse();
+    deadline = Deadline::After(slot.posted_time + task.timeout);
   }
   const std::size_t place = slot.places.back();
   const std::uint64_t token = ++slot.posts * Worker::kCapacity + place;
@@ -144,15 +142,12 @@ void OrchestratorCore::PostLocked(Task& task, std::size_t member, WorkerId worke
           : Internal(fmt::format("callable {} is not on {}", task.callable->id, slot.name));
   if (status.ok()) {
     slot.places.pop_back();
-    slot.posted[place] = {token, task.key, member};
+    slot.posted[place] = {token, task.key, member, task.timeout};
+    slot.posted_time += task.timeout;
+    if (task.timeout.count() == 0) ++slot.endless;
     slot.used = true;
-    if (deadline.never()) {
-      slot.lane_endless = true;
-    } else {
-      slot.lane_end = deadline.when();
-      // Whoever sleeps knows of nothing so early.
-      if (sleepers_ > 0 && deadline.when() < wake_.when()) doorbell_->Ring();
-    }
+    // Whoever sleeps knows of nothing so early.
+    if (sleepers_ > 0 && deadline.when() < wake_.when()) doorbell_->Ring();
     return;
   }
   if (status.code() == StatusCode::kResourceExhausted && !task.group) return refuse();
