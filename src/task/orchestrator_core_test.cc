@@ -1,7 +1,10 @@
 // Order, failure and loss, with workers that do what the test says.
 #include "task/orchestrator_core.h"
 
+#include <atomic>
 #include <cstdlib>
+#include <random>
+#include <thread>
 
 #include "task/fake_worker_test.h"
 #include "task/orchestrator_test.h"
@@ -76,6 +79,43 @@ TEST_F(OrchestratorCoreTest, ADependentIsPostedWhenWhatItWaitsForIsDone) {
   EXPECT_TRUE(writer.done());
   EXPECT_FALSE(reader.done());
   EXPECT_FALSE(second.done());
+}
+
+TEST_F(OrchestratorCoreTest, ADependentIsPostedAlsoAfterALongRest) {
+  Start(1);
+  // Long enough for the keeper to sleep until it is woken.
+  std::this_thread::sleep_for(10 * OrchestratorCore::kIdleTicks * OrchestratorCore::kTick);
+  std::vector<float> x(4);
+  Submit(Arguments().Add(Tag::kOut, On(x)));
+  const TaskHandle reader = Submit(Arguments().Add(Tag::kIn, On(x)));
+  fakes_[0]->Answer();
+  ASSERT_TRUE(Posted(0, 1));
+  // And if it went to sleep while somebody waited.
+  EXPECT_EQ(
+      reader.Wait(Deadline::After(10 * OrchestratorCore::kIdleTicks * OrchestratorCore::kTick))
+          .code(),
+      StatusCode::kDeadlineExceeded);
+  fakes_[0]->Answer();
+  EXPECT_TRUE(Soon([&] { return reader.done(); }));
+}
+
+TEST_F(OrchestratorCoreTest, T1_EqualAddressesOfTwoWorkersOrderNothing) {
+  Start(2);
+  const DeviceAddress one = Need(core_->Malloc(0, 1_KiB));
+  const DeviceAddress two = Need(core_->Malloc(1, 1_KiB));
+  ASSERT_EQ(one, two) << "the premise";
+  const Arguments arguments = Arguments().Add(Tag::kInOut, At<float>(one, 16));
+  SubmitTo(0, arguments);
+  SubmitTo(1, arguments);
+  EXPECT_EQ(fakes_[0]->posted(), 1U);
+  EXPECT_EQ(fakes_[1]->posted(), 1U) << "it does not wait for the other's";
+  // Nor is a host tensor at the same address the same.
+  const std::array<std::uint32_t, 1> shape{16};
+  SubmitTo(1, Arguments().Add(Tag::kInOut, Tensor::Host(reinterpret_cast<const void*>(one.value()),
+                                                        DataType::kFloat32, shape)));
+  EXPECT_EQ(fakes_[1]->posted(), 2U);
+  SubmitTo(1, arguments);
+  EXPECT_EQ(fakes_[1]->posted(), 2U) << "this one does";
 }
 
 std::uint64_t Many() {
@@ -430,6 +470,66 @@ TEST_F(OrchestratorCoreTest, ACopyDoesNotWaitForEver) {
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(MessageOf(status), HasSubstr("task 1 uses the memory and is not done"));
   EXPECT_FALSE(writer.done());
+}
+
+// Everything at once, beside workers that are lost again and again.
+TEST_F(OrchestratorCoreTest, ManyThreadsAreServedWhateverIsLost) {
+  Start(3);
+  for (FakeWorker* fake : fakes_) fake->SetEager(true);
+  std::atomic<bool> over{false};
+  std::thread storm([&] {
+    std::vector<std::size_t> seen(fakes_.size(), 0);
+    for (std::size_t i = 0; !over; i = (i + 1) % fakes_.size()) {
+      // Only one that has had a task: it is not given up.
+      if (fakes_[i]->ever_posted() != seen[i] && fakes_[i]->Health().ok()) {
+        seen[i] = fakes_[i]->ever_posted();
+        fakes_[i]->Lose(Unavailable("it died"));
+      }
+      std::this_thread::sleep_for(microseconds(300));
+    }
+  });
+  std::vector<std::thread> threads;
+  std::atomic<int> served{0};
+  for (unsigned t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      std::vector<float> x(16);
+      const auto one = [&] {
+        const std::array<std::uint32_t, 1> shape{4};
+        return Tensor::Host(&x[random() % 13], DataType::kFloat32, shape);
+      };
+      for (int i = 0; i < 300; ++i) {
+        const auto worker = static_cast<WorkerId>(random() % fakes_.size());
+        const Result<DeviceAddress> block = core_->Malloc(worker, 1_KiB);
+        Arguments arguments;
+        arguments.Add(Tag::kInOut, one());
+        if (block.ok()) arguments.Add(Tag::kInOut, At<float>(*block, 16));
+        SubmitOptions options;
+        if (block.ok()) options.worker = worker;
+        const auto task = core_->Submit(callable_, {&arguments, 1}, false, {}, options);
+        const auto free = Submit(Arguments().Add(Tag::kIn, one()));
+        if (block.ok()) static_cast<void>(core_->Free(worker, *block).ok());
+        if (random() % 4 == 0) SubmitGroup({worker, static_cast<WorkerId>((worker + 1) % 3)});
+        if (random() % 16 == 0) EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
+        const Status status = free.Wait(Long());
+        EXPECT_NE(status.code(), StatusCode::kDeadlineExceeded);
+        served += status.ok() ? 1 : 0;
+        if (task.ok()) {
+          EXPECT_NE(task->Wait(Long()).code(), StatusCode::kDeadlineExceeded);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  over = true;
+  storm.join();
+  EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
+  EXPECT_EQ(core_->live_tasks(), 0U);
+  EXPECT_GT(served.load(), 0);
+  for (WorkerId worker = 0; worker < fakes_.size(); ++worker) {
+    ASSERT_TRUE(Up(worker));
+    EXPECT_TRUE(IsOk(SubmitTo(worker).Wait(Long())));
+  }
 }
 
 }  // namespace
