@@ -204,8 +204,10 @@ TEST_F(WorkerProcessTest, KilledAtAnyInstant) {
 
 TEST_F(WorkerProcessTest, T4_ACallThatGivesUpHarmsNobody) {
   const auto worker = Start();
-  const EngineStats before = Need(worker->Stats(Long()));
+  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
   ASSERT_TRUE(Freeze(*worker));
+  EXPECT_EQ(worker->Unregister(noop, Deadline::After(milliseconds(10))).code(),
+            StatusCode::kDeadlineExceeded);
   for (int i = 0; i < 3; ++i) {
     const Status late = worker->Register(NoopImage(), Deadline::After(milliseconds(10))).status();
     EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded) << late.ToString();
@@ -215,8 +217,23 @@ TEST_F(WorkerProcessTest, T4_ACallThatGivesUpHarmsNobody) {
             StatusCode::kDeadlineExceeded);
   ASSERT_TRUE(Thaw(*worker));
   // None of them was begun, so none has an effect.
-  EXPECT_EQ(Need(worker->Stats(Long())).callables, before.callables);
+  EXPECT_EQ(Need(worker->Stats(Long())).callables, 1U);
+  EXPECT_TRUE(IsOk(Run(*worker, noop, {})));
   EXPECT_TRUE(IsOk(worker->Health()));
+  EXPECT_TRUE(Adds(*worker));
+}
+
+TEST_F(WorkerProcessTest, AWorkerThatHangsIsLostAtTheDeadline) {
+  const auto worker = Start();
+  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
+  ASSERT_TRUE(Freeze(*worker));
+  const Status late = Run(*worker, noop, {}, Deadline::After(milliseconds(50)));
+  EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded) << late.ToString();
+  EXPECT_EQ(worker->Health().code(), StatusCode::kUnavailable);
+  EXPECT_NE(worker->Health().message().find("task 77 was not done by its deadline"),
+            std::string_view::npos)
+      << worker->Health().ToString();
+  ASSERT_TRUE(IsOk(worker->Restart(Long())));
   EXPECT_TRUE(Adds(*worker));
 }
 
