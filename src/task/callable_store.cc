@@ -81,7 +81,7 @@ struct CallableStore::State {
     const Image image;
     std::shared_ptr<StoredCallable> callable;  // null while it is being made
     Status error;                              // why it could not be; the entry is gone then
-    std::uint64_t count = 0;
+    std::uint64_t count = 1;                   // registrations, those that wait for it included
   };
 
   State(std::shared_ptr<OwnStream> on_stream, bool device, HashFunction function)
@@ -109,17 +109,20 @@ struct CallableStore::State {
 
 Result<std::shared_ptr<StoredCallable>> CallableStore::State::WaitLocked(
     const std::shared_ptr<Entry>& entry, Deadline deadline) {
+  // Before waiting: whoever made it may unregister it before this thread wakes.
+  ++entry->count;
   while (entry->callable == nullptr && entry->error.ok()) {
+    if (deadline.Passed()) {
+      --entry->count;
+      return DeadlineExceeded("the same callable is being registered by another thread");
+    }
     if (deadline.never()) {
       made.Wait(mutex);
-    } else if (deadline.Passed() || !made.WaitUntil(mutex, deadline.when())) {
-      if (entry->callable == nullptr && entry->error.ok()) {
-        return DeadlineExceeded("the same callable is being registered by another thread");
-      }
+    } else {
+      made.WaitUntil(mutex, deadline.when());
     }
   }
   if (!entry->error.ok()) return entry->error;
-  ++entry->count;
   return entry->callable;
 }
 
@@ -165,7 +168,6 @@ Result<std::shared_ptr<StoredCallable>> CallableStore::Register(const Image& ima
   const MutexLock lock(state.mutex);
   if (status.ok()) {
     entry->callable = callable;
-    entry->count = 1;
     if (state.on_device) ++state.uploads;
   } else {
     entry->error = status;

@@ -106,6 +106,7 @@ struct Engine::State {
   struct Task {
     std::shared_ptr<StoredCallable> callable;
     DeviceAddress temporary{};
+    bool launched = false;  // and not known to be done
   };
 
   ~State();
@@ -114,7 +115,7 @@ struct Engine::State {
   Status Run(Task& task, const Arguments& arguments, Deadline deadline);
   Status CopyIn(Task& task, Arguments& arguments, Deadline deadline);
   Status CopyOut(const Arguments& arguments, const Arguments& placed, Deadline deadline);
-  Status Execute(const Task& task, const Arguments& placed, Deadline deadline);
+  Status Execute(Task& task, const Arguments& placed, Deadline deadline);
   // Queues the code; what it returned is in the exchange when the stream is past it.
   Status LaunchOnDevice(const Task& task, const Arguments& placed);
   const hal::OrchestrationOutcome& outcome() const {
@@ -128,7 +129,7 @@ struct Engine::State {
   // Pinned memory for the arguments and the outcome of orchestration on the device; null on the
   // host. Only the thread that runs tasks touches it.
   std::byte* exchange = nullptr;
-  std::vector<Task> abandoned;  // the device still works on them
+  std::vector<Task> abandoned;  // the device may still work on them
 
   Mutex mutex;
   std::set<DeviceAddress> blocks KEEL_GUARDED_BY(mutex);
@@ -255,7 +256,8 @@ Status Engine::Run(std::uint64_t callable, const Arguments& arguments, Deadline 
   State::Task task;
   KEEL_ASSIGN(task.callable, state_->Find(callable));
   Status status = state_->Run(task, arguments, deadline);
-  if (status.code() == StatusCode::kDeadlineExceeded) {
+  const bool lost = status.code() == StatusCode::kDeviceLost;
+  if ((task.launched && !lost) || status.code() == StatusCode::kDeadlineExceeded) {
     state_->abandoned.push_back(std::move(task));
   } else if (task.temporary) {
     const Status freed = state_->memory->allocator().Free(task.temporary);
@@ -337,13 +339,15 @@ Status Engine::State::CopyOut(const Arguments& arguments, const Arguments& place
   return OkStatus();
 }
 
-Status Engine::State::Execute(const Task& task, const Arguments& placed, Deadline deadline) {
+Status Engine::State::Execute(Task& task, const Arguments& placed, Deadline deadline) {
   const bool on_host = task.callable->function() != nullptr;
+  task.launched = true;
   const Status status =
       on_host ? HostCall(tasks->device(), tasks->get(), *task.callable).Run(placed.Encode())
               : LaunchOnDevice(task, placed);
   // Kernels that were launched run also if a later launch was refused, and use the memory.
   KEEL_TRY(tasks->device().SynchronizeStream(tasks->get(), deadline));
+  task.launched = false;
   if (!status.ok() || on_host) return status;
   return OutcomeOf(outcome().code, Text(outcome().message, sizeof(outcome().message)));
 }

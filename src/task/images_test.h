@@ -55,6 +55,10 @@ inline Image AddImage() { return BuildImage(OrchestrationCode("Add"), {hal::kern
 inline Image AxpyImage() { return BuildImage(OrchestrationCode("Axpy"), {hal::kernels::kAxpy}); }
 // (out u32 x; u32 value): x = value
 inline Image FillImage() { return BuildImage(OrchestrationCode("Fill"), {hal::kernels::kFill}); }
+// (out u32 x, out u32 y, out u32 z): x = 1, y = 2, z = 3
+inline Image ThreeImage() { return BuildImage(OrchestrationCode("Three"), {hal::kernels::kFill}); }
+// (i32 code): returns it, without a message.
+inline Image ReturnImage() { return BuildImage(OrchestrationCode("Return"), {}); }
 // Launches nothing, and fails with code 3 and "told to fail".
 inline Image FailImage() { return BuildImage(OrchestrationCode("Fail"), {}); }
 // Raises SIGSEGV in the orchestration code.

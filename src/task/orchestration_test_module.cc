@@ -57,6 +57,23 @@ constexpr int kWrongArguments = 3;
   return call->Launch(0, {}, args);
 }
 
+[[maybe_unused]] int Return(OrchestrationCall* call) {
+  const ArgumentsView view(call->arguments);
+  if (!Has(view, 0, 1)) return call->Fail(kWrongArguments, "return takes a code");
+  return view.scalar<std::int32_t>(0);
+}
+
+[[maybe_unused]] int Three(OrchestrationCall* call) {
+  const ArgumentsView view(call->arguments);
+  if (!Has(view, 3, 0)) return call->Fail(kWrongArguments, "three takes three tensors");
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const KernelArg args[] = {Out(view.tensor(i)), KernelArg::Value(i + 1),
+                              KernelArg::Value(view.tensor(i).elements())};
+    if (const int code = call->Launch(0, {}, args); code != 0) return code;
+  }
+  return 0;
+}
+
 [[maybe_unused]] int Fail(OrchestrationCall* call) { return call->Fail(3, "told to fail"); }
 
 // A real one, also where a debugger or a sanitizer has a handler.
