@@ -169,6 +169,7 @@ TEST_F(CallableStoreTest, T8_RacingThreadsShareOneUploadAndLeaveNothing) {
   auto store = Make(Orchestration::kDevice);
   constexpr int kThreads = 4;
   constexpr int kRounds = 60;
+  const Image images[] = {NoopImage(0), NoopImage(1), NoopImage(2)};
   std::barrier together(kThreads);
   std::vector<Held> first(kThreads);
   std::vector<std::thread> threads;
@@ -181,7 +182,7 @@ TEST_F(CallableStoreTest, T8_RacingThreadsShareOneUploadAndLeaveNothing) {
       together.arrive_and_wait();
       EXPECT_TRUE(IsOk(store->Unregister(std::exchange(first[me], nullptr))));
       for (int round = 0; round < kRounds; ++round) {
-        const Image image = NoopImage(static_cast<unsigned>((round + t) % 3));
+        const Image& image = images[static_cast<std::size_t>((round + t) % 3)];
         const Held held = Register(*store, image);
         EXPECT_TRUE(std::ranges::equal(held->image().bytes(), image.bytes()));
         EXPECT_TRUE(IsOk(store->Unregister(held)));

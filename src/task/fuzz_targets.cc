@@ -11,6 +11,7 @@
 
 #include "keel/task/arguments.h"
 #include "keel/task/image.h"
+#include "task/messages.h"
 
 namespace keel::task {
 namespace {
@@ -45,6 +46,16 @@ void CheckImage(std::span<const std::byte> bytes) {
   Require(again->hash() == image->hash());
 }
 
+template <class Message>
+void CheckMessage(const Result<Message>& message, std::span<const std::byte> bytes) {
+  if (message.ok()) {
+    Require(std::ranges::equal(Encode(*message), bytes));
+  } else {
+    Require(message.status().code() == StatusCode::kInvalidArgument);
+    Require(!message.status().message().empty());
+  }
+}
+
 }  // namespace
 
 void FuzzArguments(std::span<const std::byte> bytes) {
@@ -72,6 +83,12 @@ void FuzzImage(std::span<const std::byte> bytes) {
       crc32_z(crc32_z(0, data, kChecksum), data + kAfter, right.size() - kAfter));
   std::memcpy(right.data() + kChecksum, &sum, sizeof(sum));
   CheckImage(right);
+}
+
+void FuzzMessage(std::span<const std::byte> bytes) {
+  CheckMessage(DecodeTask(bytes), bytes);
+  CheckMessage(DecodeRequest(bytes), bytes);
+  CheckMessage(DecodeReply(bytes), bytes);
 }
 
 }  // namespace keel::task

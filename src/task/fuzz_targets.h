@@ -12,5 +12,7 @@ namespace keel::task {
 void FuzzArguments(std::span<const std::byte> bytes);
 // Also with the size and the checksum put right: else next to nothing would be read.
 void FuzzImage(std::span<const std::byte> bytes);
+// What is found in a lane, of each of the three kinds.
+void FuzzMessage(std::span<const std::byte> bytes);
 
 }  // namespace keel::task

@@ -13,6 +13,7 @@
 #include "keel/task/arguments.h"
 #include "keel/task/image.h"
 #include "task/fuzz_targets.h"
+#include "task/messages.h"
 
 namespace keel::task {
 namespace {
@@ -99,6 +100,12 @@ INSTANTIATE_TEST_SUITE_P(Readers, FuzzTest,
                                            Target{"image", FuzzImage,
                                                   [](std::span<const std::byte> b) {
                                                     return Image::Parse(b).ok();
+                                                  }},
+                                           Target{"message", FuzzMessage,
+                                                  [](std::span<const std::byte> b) {
+                                                    return DecodeTask(b).ok() ||
+                                                           DecodeRequest(b).ok() ||
+                                                           DecodeReply(b).ok();
                                                   }}),
                          [](const auto& instance) { return std::string(instance.param.name); });
 

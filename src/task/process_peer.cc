@@ -32,6 +32,14 @@ Result<UniqueFd> OpenProcess(pid_t process) {
   return fd;
 }
 
+// A copy beyond the standard streams, which the new process gets others for: a program that has
+// closed its own may have been given their numbers.
+Result<UniqueFd> Duplicate(int descriptor) {
+  UniqueFd copy(fcntl(descriptor, F_DUPFD_CLOEXEC, 3));
+  if (!copy.valid()) return SystemError("a descriptor for a worker", errno);
+  return copy;
+}
+
 // The signals and descriptors of the new process, freed on every path.
 class SpawnPlan {
  public:
@@ -198,8 +206,10 @@ Result<std::unique_ptr<Peer>> StartProcessPeer(const WorkerStart& start) {
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return SystemError("eventfd for a worker", errno);
 
-  const std::array<int, 3> inherited{region->descriptor(), start.doorbell->descriptor(),
-                                     self.get()};
+  KEEL_ASSIGN(const UniqueFd region_copy, Duplicate(region->descriptor()));
+  KEEL_ASSIGN(const UniqueFd doorbell_copy, Duplicate(start.doorbell->descriptor()));
+  KEEL_ASSIGN(const UniqueFd self_copy, Duplicate(self.get()));
+  const std::array<int, 3> inherited{region_copy.get(), doorbell_copy.get(), self_copy.get()};
   std::vector<std::string> words{program};
   for (const int fd : inherited) words.push_back(std::to_string(fd));
   words.push_back(std::to_string(static_cast<int>(start.orchestration)));

@@ -2,7 +2,6 @@
 // wrong result; an error that says so, and a worker that can be started again.
 #include <gtest/gtest.h>
 
-#include <csignal>
 #include <random>
 
 #include "task/worker_test.h"
@@ -110,10 +109,10 @@ TEST_F(WorkersTest, ATaskThatIsTakenBackIsNoticed) {
   const auto worker = Need(StartProcessWorker(Plan(), Long()));
   const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
   const Lane lane = PeerOf(*worker).region().lane(LaneName::kTasks);
-  ASSERT_EQ(kill(ProcessOf(*worker), SIGSTOP), 0);
+  ASSERT_TRUE(Freeze(*worker));
   ASSERT_TRUE(IsOk(worker->Post(1, noop, {}, Deadline::Never())));
   lane.state->written = 0;
-  ASSERT_EQ(kill(ProcessOf(*worker), SIGCONT), 0);
+  ASSERT_TRUE(Thaw(*worker));
   const std::vector<TaskResult> results = Collect(*worker, 1);
   ASSERT_EQ(results.size(), 1U);
   EXPECT_EQ(results[0].status.code(), StatusCode::kUnavailable);

@@ -7,6 +7,8 @@
 
 int main(int, char** argv) {
   using namespace keel;  // NOLINT
+  // As services do; its number is then the next descriptor's.
+  close(0);
   const auto doorbell = task::Doorbell::Create();
   if (!doorbell.ok()) return 1;
   const auto worker = task::StartProcessWorker({.options = {.device = "sim:0", .memory = nullptr},

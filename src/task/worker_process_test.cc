@@ -86,10 +86,10 @@ TEST_F(WorkerProcessTest, TensorsThatNeverFitAreToldFromThoseThatDoNotFitNow) {
 
   Arguments now;
   now.Add(Tag::kIn, On(half));
-  ASSERT_EQ(kill(ProcessOf(*worker), SIGSTOP), 0);
+  ASSERT_TRUE(Freeze(*worker));
   ASSERT_TRUE(IsOk(worker->Post(1, noop, now, Deadline::Never())));
   EXPECT_EQ(worker->Post(2, noop, now, Deadline::Never()).code(), StatusCode::kResourceExhausted);
-  ASSERT_EQ(kill(ProcessOf(*worker), SIGCONT), 0);
+  ASSERT_TRUE(Thaw(*worker));
   EXPECT_EQ(Collect(*worker, 1).size(), 1U);
   EXPECT_TRUE(IsOk(Run(*worker, noop, now)));
 }
@@ -114,7 +114,7 @@ TEST_F(WorkerProcessTest, AKilledWorkerEndsItsTasksWithTheSignal) {
   const auto worker = Start();
   const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
   const pid_t process = ProcessOf(*worker);
-  ASSERT_EQ(kill(process, SIGSTOP), 0);
+  ASSERT_TRUE(Freeze(*worker));
   for (std::uint64_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(IsOk(worker->Post(i, noop, {}, Deadline::Never())));
   }
@@ -204,8 +204,10 @@ TEST_F(WorkerProcessTest, KilledAtAnyInstant) {
 
 TEST_F(WorkerProcessTest, T4_ACallThatGivesUpHarmsNobody) {
   const auto worker = Start();
-  const EngineStats before = Need(worker->Stats(Long()));
-  ASSERT_EQ(kill(ProcessOf(*worker), SIGSTOP), 0);
+  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
+  ASSERT_TRUE(Freeze(*worker));
+  EXPECT_EQ(worker->Unregister(noop, Deadline::After(milliseconds(10))).code(),
+            StatusCode::kDeadlineExceeded);
   for (int i = 0; i < 3; ++i) {
     const Status late = worker->Register(NoopImage(), Deadline::After(milliseconds(10))).status();
     EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded) << late.ToString();
@@ -213,17 +215,32 @@ TEST_F(WorkerProcessTest, T4_ACallThatGivesUpHarmsNobody) {
   std::uint64_t value = 1;
   EXPECT_EQ(worker->CopyFrom(&value, DeviceAddress(4096), 8_B, Deadline::Now()).code(),
             StatusCode::kDeadlineExceeded);
-  ASSERT_EQ(kill(ProcessOf(*worker), SIGCONT), 0);
+  ASSERT_TRUE(Thaw(*worker));
   // None of them was begun, so none has an effect.
-  EXPECT_EQ(Need(worker->Stats(Long())).callables, before.callables);
+  EXPECT_EQ(Need(worker->Stats(Long())).callables, 1U);
+  EXPECT_TRUE(IsOk(Run(*worker, noop, {})));
   EXPECT_TRUE(IsOk(worker->Health()));
+  EXPECT_TRUE(Adds(*worker));
+}
+
+TEST_F(WorkerProcessTest, AWorkerThatHangsIsLostAtTheDeadline) {
+  const auto worker = Start();
+  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
+  ASSERT_TRUE(Freeze(*worker));
+  const Status late = Run(*worker, noop, {}, Deadline::After(milliseconds(50)));
+  EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded) << late.ToString();
+  EXPECT_EQ(worker->Health().code(), StatusCode::kUnavailable);
+  EXPECT_NE(worker->Health().message().find("task 77 was not done by its deadline"),
+            std::string_view::npos)
+      << worker->Health().ToString();
+  ASSERT_TRUE(IsOk(worker->Restart(Long())));
   EXPECT_TRUE(Adds(*worker));
 }
 
 TEST_F(WorkerProcessTest, StopEndsAWorkerThatDoesNotListen) {
   const auto worker = Start();
   const UniqueFd process = OpenProcess(ProcessOf(*worker));
-  ASSERT_EQ(kill(ProcessOf(*worker), SIGSTOP), 0);
+  ASSERT_TRUE(Freeze(*worker));
   worker->Stop(Deadline::After(milliseconds(20)));
   EXPECT_TRUE(EndsWithin(process, 0));
   EXPECT_FALSE(HasChildren()) << "a zombie";

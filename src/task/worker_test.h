@@ -3,9 +3,11 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -54,6 +56,13 @@ class WorkersTest : public ::testing::Test {
             .doorbell = doorbell_};
   }
   static Peer& PeerOf(Worker& worker) { return dynamic_cast<LaneWorker&>(worker).peer(); }
+  // Returns when none of its threads runs any more.
+  static bool Freeze(Worker& worker) {
+    siginfo_t info{};
+    return kill(ProcessOf(worker), SIGSTOP) == 0 &&
+           waitid(P_PID, static_cast<id_t>(ProcessOf(worker)), &info, WSTOPPED) == 0;
+  }
+  static bool Thaw(Worker& worker) { return kill(ProcessOf(worker), SIGCONT) == 0; }
   static pid_t ProcessOf(Worker& worker) { return PeerOf(worker).process(); }
 
   // Until so many have ended, or far too much time has gone by.

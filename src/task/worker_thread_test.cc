@@ -4,6 +4,7 @@
 #include <ctime>
 #include <thread>
 
+#include "base/soon_test.h"
 #include "task/worker_test.h"
 
 namespace keel::task {
@@ -56,6 +57,40 @@ TEST_F(WorkerThreadTest, ACopyThatWasBegunIsWaitedFor) {
   }
   EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(200));
   EXPECT_TRUE(IsOk(worker->Stats(Long())));
+}
+
+// In a call that does not return: the worker is given up, and a new one works meanwhile.
+TEST_F(WorkerThreadTest, AThreadThatHangsIsLeftBehind) {
+  auto worker = Start();
+  std::vector<std::uint32_t> out(16);
+  Arguments arguments;
+  arguments.Add(Tag::kOut, On(out)).AddScalar(std::uint32_t{3});
+  const std::uint64_t fill = Need(worker->Register(FillImage(), Long()));
+  device_->DelayNth(hal::Primitive::kLaunchKernel, 1, std::chrono::seconds(2));
+  const Deadline deadline = Deadline::After(milliseconds(20));
+  ASSERT_TRUE(IsOk(worker->Post(1, fill, arguments, deadline)));
+  std::vector<TaskResult> results;
+  while (results.empty()) {
+    const std::uint32_t seen = doorbell_->value();
+    worker->Collect(results);
+    if (results.empty()) doorbell_->WaitWhile(seen, worker->NextDeadline());
+  }
+  EXPECT_EQ(results[0].status.code(), StatusCode::kDeadlineExceeded);
+  // Said by this side, and not by the thread when its call returned.
+  EXPECT_NE(results[0].status.message().find("had not done task 1"), std::string_view::npos)
+      << results[0].status.ToString();
+  ASSERT_TRUE(IsOk(worker->Restart(Long())));
+  EXPECT_EQ(Need(worker->Stats(Long())).callables, 0U);
+  const std::uint64_t again = Need(worker->Register(FillImage(), Long()));
+  ASSERT_TRUE(IsOk(worker->Post(2, again, arguments, Deadline::Never())));
+  EXPECT_TRUE(keel::Soon([&] {
+    worker->Collect(results);
+    return results.size() == 2;
+  }));
+  EXPECT_TRUE(IsOk(results[1].status));
+  EXPECT_EQ(out, std::vector<std::uint32_t>(16, 3));
+  worker.reset();
+  EXPECT_TRUE(keel::Soon([&] { return memory_.use_count() == 1; })) << "the thread never ended";
 }
 
 TEST_F(WorkerThreadTest, T9_AnIdleWorkerTakesNoProcessorTime) {
