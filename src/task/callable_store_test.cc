@@ -55,9 +55,11 @@ class CallableStoreTest : public hal::SimDevicesTest {
 TEST_F(CallableStoreTest, T8_AThousandRegistrationsOfAHundredContentsAreAHundredUploads) {
   auto store = Make(Orchestration::kDevice);
   std::vector<Image> images;
+  images.reserve(100);
   for (unsigned i = 0; i < 100; ++i) images.push_back(NoopImage(i));
   device_->ResetCounts();
   std::vector<Held> held;
+  held.reserve(1000);
   for (std::size_t i = 0; i < 1000; ++i) {
     // An image of its own each time: what counts is the content.
     held.push_back(Register(*store, Need(Image::Parse(images[i % 100].bytes()))));
@@ -149,6 +151,7 @@ TEST_F(CallableStoreTest, T1_EqualHashesAreNotEqualCallables) {
   auto store = Need(CallableStore::Create(memory_, Orchestration::kDevice,
                                           [](const Image&) { return std::uint64_t{7}; }));
   std::vector<Held> held;
+  held.reserve(5);
   for (unsigned i = 0; i < 5; ++i) held.push_back(Register(*store, NoopImage(i)));
   EXPECT_EQ(store->size(), 5u);
   EXPECT_EQ(store->uploads(), 5u);
@@ -173,6 +176,7 @@ TEST_F(CallableStoreTest, T8_RacingThreadsShareOneUploadAndLeaveNothing) {
   std::barrier together(kThreads);
   std::vector<Held> first(kThreads);
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       const auto me = static_cast<std::size_t>(t);

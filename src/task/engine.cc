@@ -146,12 +146,12 @@ Result<std::unique_ptr<Engine>> Engine::Create(std::shared_ptr<memory::DeviceMem
                                                                    : Orchestration::kHost;
   }
   auto state = MakeSharedHere<State>();
-  state->memory = memory;
-  KEEL_ASSIGN(state->store, CallableStore::Create(memory, orchestration));
-  KEEL_ASSIGN(state->control, OwnStream::Create(memory));
-  KEEL_ASSIGN(state->tasks, OwnStream::Create(memory));
+  state->memory = std::move(memory);
+  KEEL_ASSIGN(state->store, CallableStore::Create(state->memory, orchestration));
+  KEEL_ASSIGN(state->control, OwnStream::Create(state->memory));
+  KEEL_ASSIGN(state->tasks, OwnStream::Create(state->memory));
   if (orchestration == Orchestration::kDevice) {
-    KEEL_ASSIGN(void* const pinned, memory->host().Allocate(kExchangeSize));
+    KEEL_ASSIGN(void* const pinned, state->memory->host().Allocate(kExchangeSize));
     state->exchange = static_cast<std::byte*>(pinned);
   }
   return std::unique_ptr<Engine>(new Engine(std::move(state)));
@@ -342,9 +342,9 @@ Status Engine::State::CopyOut(const Arguments& arguments, const Arguments& place
 Status Engine::State::Execute(Task& task, const Arguments& placed, Deadline deadline) {
   const bool on_host = task.callable->function() != nullptr;
   task.launched = true;
-  const Status status =
-      on_host ? HostCall(tasks->device(), tasks->get(), *task.callable).Run(placed.Encode())
-              : LaunchOnDevice(task, placed);
+  Status status = on_host
+                      ? HostCall(tasks->device(), tasks->get(), *task.callable).Run(placed.Encode())
+                      : LaunchOnDevice(task, placed);
   // Kernels that were launched run also if a later launch was refused, and use the memory.
   KEEL_TRY(tasks->device().SynchronizeStream(tasks->get(), deadline));
   task.launched = false;

@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <chrono>
-#include <cstring>
 #include <random>
 #include <string>
 #include <thread>
@@ -372,12 +373,12 @@ TEST_P(EngineTest, AFailureAtEveryCallLeavesNothing) {
         KEEL_ASSIGN(const std::uint64_t axpy, engine->Register(image, Deadline::Never()));
         KEEL_ASSIGN(const DeviceAddress block, engine->Allocate(Bytes(kCount * 4)));
         KEEL_TRY(engine->CopyTo(block, x.data(), Bytes(kCount * 4), Deadline::Never()));
-        std::vector<float> result = y;
+        std::vector<float> result(y.begin(), y.end());
         Arguments arguments;
         arguments.Add(Tag::kIn, OnDevice<float>(block))
             .Add(Tag::kInOut, OnHost(result))
             .AddScalar(0.5F);
-        const Status ran = engine->Run(axpy, arguments, Deadline::Never());
+        Status ran = engine->Run(axpy, arguments, Deadline::Never());
         EXPECT_EQ(result, ran.ok() ? want : y) << ran.ToString();
         if (!ran.ok()) {
           // The engine goes on after it.
@@ -419,7 +420,8 @@ TEST_F(EnginesTest, HostAndDeviceOrchestrationGiveTheSameBits) {
     results.push_back(std::move(y));
   }
   EXPECT_NE(results[0], Rough(6));
-  EXPECT_EQ(std::memcmp(results[0].data(), results[1].data(), kCount * 4), 0);
+  const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
+  EXPECT_TRUE(std::ranges::equal(results[0], results[1], {}, bits, bits));
 }
 
 TEST_F(EnginesTest, AutoIsTheDeviceWhereItCan) {

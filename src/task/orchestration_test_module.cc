@@ -7,7 +7,6 @@
 
 namespace {
 
-using keel::Bytes;
 using keel::DeviceAddress;
 using keel::hal::KernelArg;
 using keel::hal::OrchestrationCall;

@@ -102,6 +102,7 @@ Status RunOrchestration(const StoredKernel& launch, int ordinal, SimStream& stre
     return DeviceLost(fmt::format("kernel '{}': {}", launch.kernel->name, what));
   };
   std::vector<MemoryUse> uses;
+  uses.reserve(launch.args.size());
   for (std::size_t i = 0; i < launch.args.size(); ++i) {
     uses.push_back({ordinal, launch.args[i].address().value(), launch.args[i].extent(),
                     launch.kernel->parameters[i].access});
