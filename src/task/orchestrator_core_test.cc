@@ -510,7 +510,9 @@ TEST_F(OrchestratorCoreTest, ManyThreadsAreServedWhateverIsLost) {
         const auto free = Submit(Arguments().Add(Tag::kIn, one()));
         if (block.ok()) static_cast<void>(core_->Free(worker, *block).ok());
         if (random() % 4 == 0) SubmitGroup({worker, static_cast<WorkerId>((worker + 1) % 3)});
-        if (random() % 16 == 0) EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
+        if (random() % 16 == 0) {
+          EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
+        }
         const Status status = free.Wait(Long());
         EXPECT_NE(status.code(), StatusCode::kDeadlineExceeded);
         served += status.ok() ? 1 : 0;
