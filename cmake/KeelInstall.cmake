@@ -1,5 +1,5 @@
-# What `cmake --install` puts where: headers, libkeel.so, the command line, a CMake package and a
-# pkg-config file. The result can be moved as a whole.
+# What `cmake --install` puts where: headers, libkeel.so, the command line, the program of
+# worker processes, a CMake package and a pkg-config file. The result can be moved as a whole.
 
 include(CMakePackageConfigHelpers)
 
@@ -12,8 +12,12 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/keel DESTINATION ${CMAKE_INSTALL
   FILES_MATCHING PATTERN "*.h")
 install(EXPORT keelTargets NAMESPACE keel:: DESTINATION ${package_dir})
 
+file(RELATIVE_PATH bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+# In a wheel it lies beside the library.
+set_target_properties(keel_worker PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/${bin_to_lib}")
+install(TARGETS keel_worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+
 if(TARGET keel_cli)
-  file(RELATIVE_PATH bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
   set_target_properties(keel_cli PROPERTIES OUTPUT_NAME keel INSTALL_RPATH $ORIGIN/${bin_to_lib})
   install(TARGETS keel_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

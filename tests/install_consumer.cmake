@@ -35,6 +35,12 @@ if(EXISTS ${prefix}/bin/keel)
   step(${prefix}/bin/keel --help)
 endif()
 
+# The program of worker processes finds it as well, and says that it is not for people.
+execute_process(COMMAND ${prefix}/bin/keel-worker RESULT_VARIABLE result ERROR_VARIABLE output)
+if(NOT result EQUAL 2 OR NOT output MATCHES "not by hand")
+  message(FATAL_ERROR "bin/keel-worker ended with ${result}:\n${output}")
+endif()
+
 # pkg-config, where it is installed, must name the same files.
 find_program(pkg_config NAMES pkg-config pkgconf)
 if(pkg_config)

@@ -8,7 +8,7 @@
 //
 // A StoredCallable is alive while somebody holds it: the store while it is registered, and each
 // task that runs it. When the last one lets go everything is given back. Registering a callable
-// whose last holder is just letting go makes a new one.
+// that is registered no more makes a new one, also while tasks still run the old one.
 //
 // Any thread. Registrations of different images do not wait for each other; of equal ones, the
 // first does the work and the others wait for its outcome. A registration that failed leaves
@@ -27,13 +27,16 @@
 
 namespace keel::task {
 
-class StoredCallable;  // callable_store.cc; what Engine needs of it is in stored_callable.h
+class StoredCallable;  // stored_callable.h
 
 class CallableStore {
  public:
   // `where` is kDevice or kHost. kUnimplemented: kDevice on a device that cannot.
-  static Result<std::unique_ptr<CallableStore>> Create(std::shared_ptr<memory::DeviceMemory> memory,
-                                                       Orchestration where);
+  // `hash` is another one in tests only.
+  using HashFunction = std::uint64_t (*)(const Image& image);
+  static Result<std::unique_ptr<CallableStore>> Create(
+      std::shared_ptr<memory::DeviceMemory> memory, Orchestration where,
+      HashFunction hash = [](const Image& image) { return image.hash(); });
   ~CallableStore();
 
   // One more count of the image's callable.

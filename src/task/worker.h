@@ -70,7 +70,8 @@ class Worker {
   // Appends what has ended since, in the order in which it ended. Never waits. Also finds out that
   // a deadline has passed or the worker is lost.
   virtual void Collect(std::vector<TaskResult>& results) = 0;
-  // When Collect should be called even if nobody rings: the nearest deadline of a posted task.
+  // When Collect should be called even if nobody rings: the nearest deadline of a posted task, or
+  // sooner.
   virtual Deadline NextDeadline() const = 0;
 
   // --- Control: any thread --------------------------------------------------------------------

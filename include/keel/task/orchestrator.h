@@ -1,11 +1,14 @@
 // Orchestrator: devices as workers. Memory on any of them, callables, and tasks whose order follows
 // from what they read and write.
 //
-//   KEEL_ASSIGN(auto orchestrator, task::Orchestrator::Create({.workers = {{"sim:0"},
-//   {"sim:1"}}})); KEEL_ASSIGN(const auto scale, orchestrator->Register(image)); KEEL_ASSIGN(const
-//   DeviceAddress w, orchestrator->Malloc(1, 1_GiB)); KEEL_TRY(orchestrator->CopyTo(1, w,
-//   weights.data(), 1_GiB)); KEEL_ASSIGN(const auto task, orchestrator->Submit(scale, arguments));
-//   // goes to worker 1 KEEL_TRY(task.Wait(Deadline::After(1s)));
+//   OrchestratorOptions options;
+//   options.workers = {{"sim:0"}, {"sim:1"}};
+//   KEEL_ASSIGN(auto orchestrator, Orchestrator::Create(options));
+//   KEEL_ASSIGN(const Callable scale, orchestrator->Register(image));
+//   KEEL_ASSIGN(const DeviceAddress w, orchestrator->Malloc(1, 1_GiB));
+//   KEEL_TRY(orchestrator->CopyTo(1, w, weights.data(), 1_GiB));
+//   KEEL_ASSIGN(const TaskHandle task, orchestrator->Submit(scale, arguments));  // to worker 1
+//   KEEL_TRY(task.Wait(Deadline::After(1s)));
 //
 // A worker owns a device and runs one task at a time. It is a thread of this process, or a process
 // of its own (Transport); what follows holds for both.
@@ -147,8 +150,8 @@ class KEEL_EXPORT Orchestrator {
 
   WorkerId worker_count() const;
 
-  // --- Memory. Does not wait for tasks, and is not ordered with them but where it says so
-  // ---------
+  // --- Memory --------------------------------------------------------------------------------
+  // Does not wait for tasks, and is not ordered with them, but where it says so.
 
   Result<DeviceAddress> Malloc(WorkerId worker, Bytes size);
   // The address as Malloc returned it (kInvalidArgument). The memory goes when the tasks that were

@@ -43,6 +43,12 @@ int Run(int argc, char** argv) {
   if (!expect.rdma_memory) {
     unsupported.push_back({"Capabilities.RdmaMemoryIsMemory", "the system has no RDMA support"});
   }
+  for (const char* name :
+       {"Orchestration.ARefusedLaunchFailsTheCall",
+        "Orchestration.CodeMustBeInMemoryThatTheDeviceCanRead",
+        "Orchestration.LaunchesKernelsInOrder", "Orchestration.SaysWhatTheCodeReturned"}) {
+    unsupported.push_back({name, "the device has no controller that runs code of others"});
+  }
   return keel::hal::conformance::Main(argc, argv,
                                       {.driver = "cuda",
                                        .devices = static_cast<int>(devices->size()),

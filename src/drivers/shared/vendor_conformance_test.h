@@ -65,6 +65,12 @@ inline int RunConformance(int argc, char** argv, const VendorJoin& join) {
   if (!expect.rdma_memory) {
     unsupported.push_back({"Capabilities.RdmaMemoryIsMemory", "the system has no RDMA support"});
   }
+  for (const char* name :
+       {"Orchestration.ARefusedLaunchFailsTheCall",
+        "Orchestration.CodeMustBeInMemoryThatTheDeviceCanRead",
+        "Orchestration.LaunchesKernelsInOrder", "Orchestration.SaysWhatTheCodeReturned"}) {
+    unsupported.push_back({name, "the device has no controller that runs code of others"});
+  }
   std::vector<Listed> expected_failures;
   if (expect.graphs && !value_nodes) {
     for (const char* name :

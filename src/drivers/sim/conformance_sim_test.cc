@@ -4,7 +4,10 @@
 //
 // The flag takes what KEEL_SIM takes.
 
+#include <cstddef>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,6 +38,13 @@ std::vector<hal::conformance::Listed> Unsupported(const SimConfig& config) {
   return list;
 }
 
+std::vector<std::byte> ReadFile(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto* first = reinterpret_cast<const std::byte*>(text.data());
+  return {first, first + text.size()};
+}
+
 int Run(int argc, char** argv) {
   std::string text = "memory:4GiB";
   for (int i = 1; i < argc; ++i) {
@@ -63,6 +73,7 @@ int Run(int argc, char** argv) {
                   .host_registration = true,
                   .unified_addresses = config->unified,
                   .kernels = true,
+                  .orchestration = true,
                   .host_calls = true,
                   .value_writes = true,
                   .value_waits = true,
@@ -79,6 +90,7 @@ int Run(int argc, char** argv) {
        .loss_stops_running_work = true,
        .reopens_after_loss = true,
        .names_breaking_call = true,
+       .orchestration = ReadFile(KEEL_ORCHESTRATION_CODE),
        .unsupported = Unsupported(*config)});
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "drivers/sim/controller.h"
 #include "drivers/sim/machine.h"
 #include "drivers/sim/sim_device.h"
 #include "drivers/sim/stream.h"
@@ -98,6 +99,7 @@ class Runner {
   Status operator()(const hal::EmptyNode&) const { return OkStatus(); }
 
   Status operator()(const StoredKernel& launch) const {
+    if (launch.kernel->orchestration != nullptr) return RunOrchestration(launch, ordinal_, stream_);
     Context context(launch, ordinal_, stream_);
     KEEL_TRY(context.Prepare());
     launch.kernel->function(context);

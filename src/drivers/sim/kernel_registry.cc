@@ -2,17 +2,15 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "base/loaded_library.h"
 #include "keel/base/mutex.h"
-#include "keel/base/unique_fd.h"
 
 namespace keel::sim {
 namespace {
@@ -42,7 +40,8 @@ Result<KernelSet> CopyDefinitions(std::span<const KernelDefinition> definitions,
         Kernel{std::string(definition.name),
                definition.function,
                {definition.parameters.begin(), definition.parameters.end()},
-               library}));
+               library,
+               nullptr}));
   }
   return set;
 }
@@ -83,14 +82,9 @@ class Registry {
   std::map<std::string, KernelSet> sets_ KEEL_GUARDED_BY(mutex_);
 };
 
-Result<KernelSet> OpenLibrary(const std::string& path, const std::string& origin) {
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    return InvalidArgument(fmt::format("{} cannot be loaded as a module: {}", origin, dlerror()));
-  }
-  std::shared_ptr<void> library(handle, [](void* h) { dlclose(h); });
+Result<KernelSet> KernelsOf(const std::shared_ptr<void>& library, const std::string& origin) {
   using Entry = const ModuleKernels* (*)();
-  const auto entry = reinterpret_cast<Entry>(dlsym(handle, kModuleEntry));
+  const auto entry = reinterpret_cast<Entry>(dlsym(library.get(), kModuleEntry));
   if (entry == nullptr) {
     return InvalidArgument(
         fmt::format("{} is not a module: it exports no function '{}'", origin, kModuleEntry));
@@ -102,22 +96,14 @@ Result<KernelSet> OpenLibrary(const std::string& path, const std::string& origin
   return CopyDefinitions({kernels->kernels, kernels->count}, library, origin);
 }
 
-Result<KernelSet> OpenImage(std::span<const std::byte> image) {
-  constexpr char kMagic[] = {'\x7f', 'E', 'L', 'F'};
-  if (image.size() < sizeof(kMagic) || std::memcmp(image.data(), kMagic, sizeof(kMagic)) != 0) {
-    return InvalidArgument(fmt::format(
-        "an image of {} bytes is not a shared object, which a simulated device's module is",
-        image.size()));
+Result<KernelSet> OpenFile(const std::string& path) {
+  if (access(path.c_str(), R_OK) != 0) {
+    return SystemError(fmt::format("opening the module '{}'", path), errno);
   }
-  UniqueFd file(memfd_create("keel-sim-module", MFD_CLOEXEC));
-  if (!file.valid()) return SystemError("memfd_create for a module", errno);
-  for (std::size_t written = 0; written < image.size();) {
-    const ssize_t n = write(file.get(), image.data() + written, image.size() - written);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return SystemError("writing a module's image", errno);
-    written += static_cast<std::size_t>(n);
-  }
-  return OpenLibrary(fmt::format("/proc/self/fd/{}", file.get()), "the image");
+  // Without a slash the dynamic loader would search its path instead of opening the file.
+  const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  KEEL_ASSIGN(const std::shared_ptr<void> library, LoadLibraryFile(file, path));
+  return KernelsOf(library, path);
 }
 
 }  // namespace
@@ -132,19 +118,31 @@ Result<KernelSet> LoadKernels(const hal::ModuleSource& source) {
     case hal::ModuleSource::Kind::kRegistered:
       return Registry::Global().Find(source.name);
     case hal::ModuleSource::Kind::kFile:
-      // Without a slash the dynamic loader would search its path instead of opening the file.
-      if (access(source.name.c_str(), R_OK) != 0) {
-        return SystemError(fmt::format("opening the module '{}'", source.name), errno);
-      }
-      return OpenLibrary(
-          source.name.find('/') == std::string::npos ? "./" + source.name : source.name,
-          source.name);
-    case hal::ModuleSource::Kind::kImage:
-      return OpenImage(source.image);
+      return OpenFile(source.name);
+    case hal::ModuleSource::Kind::kImage: {
+      KEEL_ASSIGN(const std::shared_ptr<void> library, LoadLibraryImage(source.image, "the image"));
+      return KernelsOf(library, "the image");
+    }
     case hal::ModuleSource::Kind::kDevice:
-      return Unimplemented("code in device memory");
+      break;
   }
   return InvalidArgument("unknown kind of module source");
+}
+
+Result<KernelSet> LoadOrchestration(std::span<const std::byte> code) {
+  KEEL_ASSIGN(std::shared_ptr<void> library, LoadLibraryImage(code, "the orchestration code"));
+  const auto function =
+      reinterpret_cast<hal::OrchestrationFunction>(dlsym(library.get(), hal::kOrchestrationEntry));
+  if (function == nullptr) {
+    return InvalidArgument(
+        fmt::format("the orchestration code exports no function '{}'", hal::kOrchestrationEntry));
+  }
+  return KernelSet{std::make_shared<const Kernel>(
+      Kernel{hal::kOrchestrationEntry,
+             nullptr,
+             {KernelParameter::In(), KernelParameter::In(), KernelParameter::Out()},
+             std::move(library),
+             function})};
 }
 
 Status CheckArguments(const Kernel& kernel, const hal::KernelLaunch& launch) {

@@ -139,6 +139,17 @@ Status Machine::Check(const MemoryUse& use) {
                                      ToString(use.size), ToString(DeviceAddress(use.address))));
 }
 
+Result<StoredKernel> Machine::StoreKernel(int ordinal, const hal::KernelLaunch& launch) {
+  const std::shared_ptr<KernelObject> found = kernels.Find(launch.kernel.value);
+  if (found == nullptr || found->ordinal != ordinal) {
+    return InvalidArgument(
+        fmt::format("{:#x} is not the handle of a kernel of device {}, or its module was unloaded",
+                    launch.kernel.value, ordinal));
+  }
+  KEEL_TRY(CheckArguments(*found->kernel, launch));
+  return StoredKernel{found->kernel, launch.dims, {launch.args.begin(), launch.args.end()}};
+}
+
 Result<std::vector<std::byte*>> Machine::PinAll(std::span<const MemoryUse> uses, HeldMemory& held,
                                                 bool may_wait) {
   for (;;) {

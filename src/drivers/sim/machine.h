@@ -91,6 +91,9 @@ class Machine {
 
   // Whether the range may be used now; the error names the address.
   Status Check(const MemoryUse& use);
+  // A launch on the device with this ordinal, with copies of all it refers to; kInvalidArgument
+  // names what is wrong with it.
+  Result<StoredKernel> StoreKernel(int ordinal, const hal::KernelLaunch& launch);
   // Pins all of them, or none, and returns where their bytes are. `may_wait`: for pins of
   // operations that still run on what was mapped there before.
   Result<std::vector<std::byte*>> PinAll(std::span<const MemoryUse> uses, HeldMemory& held,

@@ -35,6 +35,7 @@ SimDevice::SimDevice(std::shared_ptr<Machine> machine, int ordinal)
   capabilities_.host_registration = true;
   capabilities_.unified_addresses = config.unified;
   capabilities_.kernels = true;
+  capabilities_.orchestration = true;
   capabilities_.host_calls = true;
   capabilities_.value_writes = true;
   capabilities_.value_waits = true;

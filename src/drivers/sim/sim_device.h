@@ -138,7 +138,7 @@ class SimDevice final : public hal::Device, public Controls {
   Result<StoredCommand> Store(const hal::Command& command) const;
   Result<CopySide> StoreSide(const hal::Location& location) const;
   Result<StoredCopy> StoreCopy(const hal::Copy& copy) const;
-  Result<StoredKernel> StoreKernel(const hal::KernelLaunch& launch) const;
+  Result<KernelSet> LoadFromMemory(DeviceAddress address, Bytes size) const;
   std::vector<std::shared_ptr<SimStream>> Streams() const KEEL_EXCLUDES(mutex_);
 
   const std::shared_ptr<Machine> machine_;

@@ -72,7 +72,7 @@ Status SimDevice::DestroyGraph(hal::GraphHandle graph) {
 
 Result<StoredCommand> SimDevice::Store(const hal::Command& command) const {
   if (const auto* launch = std::get_if<hal::KernelLaunch>(&command)) {
-    KEEL_ASSIGN(StoredKernel stored, StoreKernel(*launch));
+    KEEL_ASSIGN(StoredKernel stored, machine_->StoreKernel(ordinal_, *launch));
     return StoredCommand(std::move(stored));
   }
   if (const auto* copy = std::get_if<hal::Copy>(&command)) {

@@ -370,9 +370,21 @@ Status SimDevice::CallHost(hal::StreamHandle stream, const hal::HostCall& call) 
 
 // --- Kernels -----------------------------------------------------------------------------------
 
+Result<KernelSet> SimDevice::LoadFromMemory(DeviceAddress address, Bytes size) const {
+  if (size.empty()) return InvalidArgument("no orchestration code was given");
+  const MemoryUse use{ordinal_, address.value(), size, Access::kRead};
+  HeldMemory held;
+  KEEL_TRY(machine_->Check(use).Annotate("orchestration code"));
+  const auto pointers = machine_->PinAll({&use, 1}, held, /*may_wait=*/true);
+  if (!pointers.ok()) return pointers.status();
+  return LoadOrchestration({pointers->front(), size.count()});
+}
+
 Result<hal::ModuleHandle> SimDevice::LoadModule(const hal::ModuleSource& source) {
   KEEL_TRY(Enter(Primitive::kLoadModule));
-  KEEL_ASSIGN(const KernelSet kernels, LoadKernels(source));
+  KEEL_ASSIGN(const KernelSet kernels, source.kind == hal::ModuleSource::Kind::kDevice
+                                           ? LoadFromMemory(source.address, source.size)
+                                           : LoadKernels(source));
   auto module = std::make_shared<ModuleObject>(ModuleObject{ordinal_, {}});
   for (const std::shared_ptr<const Kernel>& kernel : kernels) {
     module->kernels.emplace_back(
@@ -409,21 +421,10 @@ Result<hal::KernelHandle> SimDevice::FindKernel(hal::ModuleHandle module, std::s
   return NotFound(fmt::format("the module has no kernel named '{}'", name));
 }
 
-Result<StoredKernel> SimDevice::StoreKernel(const hal::KernelLaunch& launch) const {
-  const std::shared_ptr<KernelObject> found = machine_->kernels.Find(launch.kernel.value);
-  if (found == nullptr || found->ordinal != ordinal_) {
-    return InvalidArgument(
-        fmt::format("{:#x} is not the handle of a kernel of device {}, or its module was unloaded",
-                    launch.kernel.value, ordinal_));
-  }
-  KEEL_TRY(CheckArguments(*found->kernel, launch));
-  return StoredKernel{found->kernel, launch.dims, {launch.args.begin(), launch.args.end()}};
-}
-
 Status SimDevice::LaunchKernel(hal::StreamHandle stream, const hal::KernelLaunch& launch) {
   KEEL_TRY(Enter(Primitive::kLaunchKernel));
   KEEL_ASSIGN(const auto on, FindStream(stream));
-  KEEL_ASSIGN(StoredKernel stored, StoreKernel(launch));
+  KEEL_ASSIGN(StoredKernel stored, machine_->StoreKernel(ordinal_, launch));
   return Submit(*on, std::move(stored));
 }
 

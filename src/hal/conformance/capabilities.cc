@@ -35,6 +35,7 @@ KEEL_CONFORMANCE_CASE(Capabilities, FeaturesOfAMissingOneAreMissingToo) {
   const Capabilities& can = context.capabilities();
   EXPECT_TRUE(can.virtual_memory || (!can.exportable_memory && !can.rdma_memory));
   EXPECT_TRUE(can.graphs || (!can.graph_update && !can.node_update));
+  EXPECT_TRUE(can.kernels || !can.orchestration);
 }
 
 KEEL_CONFORMANCE_CASE(Capabilities, InfoDescribesTheDevice, .all_devices = true) {
@@ -90,6 +91,10 @@ KEEL_CONFORMANCE_CASE(Capabilities, OptionsOfAMissingOneAreUnimplemented) {
   Device& device = context.device();
   if (!can.event_timing) {
     EXPECT_CODE(kUnimplemented, device.CreateEvent({.timing = true}));
+  }
+  if (!can.orchestration) {
+    EXPECT_CODE(kUnimplemented,
+                device.LoadModule(ModuleSource::Device(DeviceAddress(4096), 4_KiB)));
   }
   if (can.virtual_memory && !can.exportable_memory) {
     EXPECT_CODE(kUnimplemented, device.CreateMemory(context.granule(), {.exportable = true}));

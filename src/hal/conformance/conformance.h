@@ -29,6 +29,7 @@
 // An entry that names no case, or has no reason, ends the program before any test runs.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -74,6 +75,9 @@ struct Join {
   // there are kernels the suite keeps a stream busy with one.
   StreamHook hold;
   StreamHook release;
+
+  // For devices with a controller: orchestration_code.cc, compiled for it.
+  std::vector<std::byte> orchestration;
 
   std::vector<Listed> unsupported;
   std::vector<Listed> expected_failures;

@@ -36,6 +36,7 @@ constexpr NamedCapability kCapabilities[] = {
     {&Capabilities::host_registration, "host_registration"},
     {&Capabilities::unified_addresses, "unified_addresses"},
     {&Capabilities::kernels, "kernels"},
+    {&Capabilities::orchestration, "orchestration"},
     {&Capabilities::host_calls, "host_calls"},
     {&Capabilities::value_writes, "value_writes"},
     {&Capabilities::value_waits, "value_waits"},

@@ -1,0 +1,58 @@
+#include "base/loaded_library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "keel/base/unique_fd.h"
+
+namespace keel {
+namespace {
+
+// The loader takes a path that it has open for the same library, and descriptors are used again: a
+// path that was never used before says otherwise. The slashes are the digits of a number.
+std::string UniquePath(int descriptor) {
+  static std::atomic<std::uint64_t> next{1};
+  std::string path = "/proc/self/fd";
+  for (std::uint64_t digits = next.fetch_add(1); digits != 0; digits >>= 1) {
+    path += (digits & 1) != 0 ? "//." : "/.";
+  }
+  return path + fmt::format("/{}", descriptor);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<void>> LoadLibraryFile(const std::string& path, std::string_view origin) {
+  void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    return InvalidArgument(
+        fmt::format("{} cannot be loaded as a shared object: {}", origin, dlerror()));
+  }
+  return std::shared_ptr<void>(handle, [](void* library) { dlclose(library); });
+}
+
+Result<std::shared_ptr<void>> LoadLibraryImage(std::span<const std::byte> image,
+                                               std::string_view origin) {
+  constexpr char kMagic[] = {'\x7f', 'E', 'L', 'F'};
+  if (image.size() < sizeof(kMagic) || std::memcmp(image.data(), kMagic, sizeof(kMagic)) != 0) {
+    return InvalidArgument(
+        fmt::format("{}, of {} bytes, is not a shared object", origin, image.size()));
+  }
+  const UniqueFd file(memfd_create("keel-library", MFD_CLOEXEC));
+  if (!file.valid()) return SystemError("memfd_create for a shared object", errno);
+  for (std::size_t written = 0; written < image.size();) {
+    const ssize_t n = write(file.get(), image.data() + written, image.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return SystemError("writing a shared object to memory", errno);
+    written += static_cast<std::size_t>(n);
+  }
+  return LoadLibraryFile(UniquePath(file.get()), origin);
+}
+
+}  // namespace keel

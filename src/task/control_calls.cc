@@ -1,0 +1,255 @@
+#include "task/control_calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "task/serve.h"
+
+namespace keel::task {
+namespace {
+
+Deadline Sooner(Deadline a, Deadline b) { return a.when() < b.when() ? a : b; }
+
+// Whether the worker works with the caller's own memory, if there is no region for it.
+bool UsesMemory(RequestKind kind) {
+  return kind == RequestKind::kCopyTo || kind == RequestKind::kCopyFrom ||
+         kind == RequestKind::kRegister;
+}
+
+// What undoes a request whose result nobody has.
+std::optional<Request> Undo(const Request& request, const Reply& reply) {
+  if (!reply.status.ok()) return std::nullopt;
+  switch (request.kind) {
+    case RequestKind::kAllocate:
+      return Request{.kind = RequestKind::kFree, .address = reply.value};
+    case RequestKind::kRegister:
+      return Request{.kind = RequestKind::kUnregister, .address = reply.value};
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+// Whose turn it is.
+class ControlCalls::Turn {
+ public:
+  static Result<Turn> Take(ControlCalls& calls, Deadline deadline) {
+    KEEL_TRY(calls.Take(deadline));
+    return Turn(calls);
+  }
+  Turn(Turn&& other) noexcept : calls_(std::exchange(other.calls_, nullptr)) {}
+  Turn& operator=(Turn&&) = delete;
+  ~Turn() {
+    if (calls_ != nullptr) calls_->Give();
+  }
+
+ private:
+  explicit Turn(ControlCalls& calls) : calls_(&calls) {}
+  ControlCalls* calls_;
+};
+
+ControlCalls::ControlCalls(std::string who, Peer& peer, std::function<Status()> loss,
+                           std::function<void(Status)> lose)
+    : who_(std::move(who)),
+      peer_(peer),
+      loss_(std::move(loss)),
+      lose_(std::move(lose)),
+      requests_(peer.region().lane(LaneName::kControl)),
+      replies_(peer.region().lane(LaneName::kControlReplies)) {}
+
+Status ControlCalls::Take(Deadline deadline) {
+  const MutexLock lock(mutex_);
+  while (busy_) {
+    if (deadline.never()) {
+      turn_over_.Wait(mutex_);
+    } else if (deadline.Passed() || !turn_over_.WaitUntil(mutex_, deadline.when())) {
+      if (busy_) return DeadlineExceeded(fmt::format("{} is still busy with another call", who_));
+    }
+  }
+  busy_ = true;
+  return OkStatus();
+}
+
+void ControlCalls::Give() {
+  const MutexLock lock(mutex_);
+  busy_ = false;
+  turn_over_.NotifyOne();
+}
+
+Status ControlCalls::Nonsense(const Status& what) {
+  lose_(Unavailable(fmt::format("{} does not make sense: {}", who_, what.message())));
+  return loss_();
+}
+
+Status ControlCalls::AwaitGreeting(Deadline deadline) {
+  KEEL_ASSIGN(const Turn turn, Turn::Take(*this, deadline));
+  KEEL_ASSIGN(const Reply greeting, Await(0, deadline));
+  KEEL_TRY(greeting.status);
+  if (greeting.value == kProtocolVersion) return OkStatus();
+  return FailedPrecondition(fmt::format("{} speaks version {}, and this library {}", who_,
+                                        greeting.value, kProtocolVersion));
+}
+
+Result<Reply> ControlCalls::Call(Request request, Deadline deadline) {
+  KEEL_ASSIGN(const Turn turn, Turn::Take(*this, deadline));
+  KEEL_TRY(Settle(deadline));
+  return Exchange(request, deadline);
+}
+
+Result<Reply> ControlCalls::Await(std::uint64_t number, Deadline deadline) {
+  for (;;) {
+    const Status loss = loss_();
+    const std::uint32_t seen = replies_.bell();
+    const Result<bool> found = replies_.Read(message_);
+    if (!found.ok()) return Nonsense(found.status());
+    if (*found) {
+      Result<Reply> reply = DecodeReply(message_);
+      if (!reply.ok()) return Nonsense(reply.status());
+      if (reply->number == number) return reply;
+      if (reply->number < number) continue;
+      return Nonsense(
+          Internal(fmt::format("it answered request {}, which was not made", reply->number)));
+    }
+    KEEL_TRY(loss);
+    if (deadline.Passed()) {
+      return DeadlineExceeded(fmt::format("{} has not answered in time", who_));
+    }
+    replies_.WaitWhile(seen, Sooner(deadline, Deadline::After(kLookAgain)));
+  }
+}
+
+Result<Reply> ControlCalls::Exchange(Request request, Deadline deadline) {
+  KEEL_TRY(loss_());
+  request.number = ++last_number_;
+  request.deadline = deadline;
+  std::atomic<std::uint64_t>& ticket = peer_.region().header().ticket;
+  ticket.store(request.number, std::memory_order_release);
+  if (const Status sent = requests_.Write(Encode(request)); !sent.ok()) {
+    if (sent.code() == StatusCode::kInternal) return Nonsense(sent);
+    return Unavailable(fmt::format("{} does not take requests: {}", who_, sent.message()));
+  }
+  Result<Reply> reply = Await(request.number, deadline);
+  if (!reply.ok() && reply.status().code() == StatusCode::kDeadlineExceeded) {
+    std::uint64_t expected = request.number;
+    if (ticket.compare_exchange_strong(expected, 0)) return reply;
+    if (peer_.data() != nullptr || !UsesMemory(request.kind)) {
+      left_behind_ = request;
+      return reply;
+    }
+    reply = Await(request.number, Deadline::Never());
+  }
+  if (!reply.ok()) return reply;
+  // Only the one who gives up takes the number off the ticket.
+  if (reply->status.code() == StatusCode::kCancelled) {
+    return Nonsense(Internal("a request was cancelled by nobody"));
+  }
+  KEEL_TRY(reply->status);
+  return reply;
+}
+
+Status ControlCalls::Settle(Deadline deadline) {
+  if (!left_behind_) return OkStatus();
+  Result<Reply> reply = Await(left_behind_->number, deadline);
+  if (!reply.ok()) {
+    if (reply.status().code() != StatusCode::kDeadlineExceeded) return reply.status();
+    return std::move(reply).status().Annotate("an earlier call");
+  }
+  const std::optional<Request> undo = Undo(*left_behind_, *reply);
+  left_behind_.reset();
+  if (peer_.data() != nullptr) peer_.data()->LeaveWindow();
+  return undo ? Exchange(*undo, deadline).status() : OkStatus();
+}
+
+Status ControlCalls::CopyTo(DeviceAddress destination, const std::byte* source, std::uint64_t size,
+                            Deadline deadline) {
+  Request request{.kind = RequestKind::kCopyTo,
+                  .address = destination.value(),
+                  .place = reinterpret_cast<std::uintptr_t>(source),
+                  .size = size};
+  if (peer_.data() == nullptr) return Call(request, deadline).status();
+  // Once also for nothing: the address may be wrong.
+  do {
+    KEEL_ASSIGN(const Turn turn, Turn::Take(*this, deadline));
+    KEEL_TRY(Settle(deadline));
+    request.place = Region::kWindow;
+    request.size = std::min(size, Region::kWindowSize);
+    peer_.data()->UseWindow();
+    if (size > 0) std::memcpy(peer_.region().at(Region::kWindow), source, request.size);
+    const Status status = Exchange(request, deadline).status();
+    if (!left_behind_) peer_.data()->LeaveWindow();
+    KEEL_TRY(status);
+    request.address += request.size;
+    source += request.size;
+    size -= request.size;
+  } while (size > 0);
+  return OkStatus();
+}
+
+Status ControlCalls::CopyFrom(std::byte* destination, DeviceAddress source, std::uint64_t size,
+                              Deadline deadline) {
+  Request request{.kind = RequestKind::kCopyFrom,
+                  .address = source.value(),
+                  .place = reinterpret_cast<std::uintptr_t>(destination),
+                  .size = size};
+  if (peer_.data() == nullptr) return Call(request, deadline).status();
+  do {
+    KEEL_ASSIGN(const Turn turn, Turn::Take(*this, deadline));
+    KEEL_TRY(Settle(deadline));
+    request.place = Region::kWindow;
+    request.size = std::min(size, Region::kWindowSize);
+    peer_.data()->UseWindow();
+    const Status status = Exchange(request, deadline).status();
+    if (status.ok() && size > 0) {
+      std::memcpy(destination, peer_.region().at(Region::kWindow), request.size);
+    }
+    if (!left_behind_) peer_.data()->LeaveWindow();
+    KEEL_TRY(status);
+    request.address += request.size;
+    destination += request.size;
+    size -= request.size;
+  } while (size > 0);
+  return OkStatus();
+}
+
+Result<std::uint64_t> ControlCalls::Register(const Image& image, Deadline deadline) {
+  KEEL_ASSIGN(const Turn turn, Turn::Take(*this, deadline));
+  KEEL_TRY(Settle(deadline));
+  Request request{.kind = RequestKind::kRegister};
+  if (peer_.data() == nullptr) {
+    request.place = reinterpret_cast<std::uintptr_t>(&image);
+  } else {
+    std::span<const std::byte> rest = image.bytes();
+    peer_.data()->UseWindow();
+    Status status;
+    while (status.ok() && !rest.empty()) {
+      const auto part = rest.first(std::min<std::size_t>(rest.size(), Region::kWindowSize));
+      std::memcpy(peer_.region().at(Region::kWindow), part.data(), part.size());
+      status = Exchange({.kind = RequestKind::kImagePart,
+                         .address = image.bytes().size() - rest.size(),
+                         .place = Region::kWindow,
+                         .size = part.size()},
+                        deadline)
+                   .status();
+      rest = rest.subspan(part.size());
+    }
+    if (!left_behind_) peer_.data()->LeaveWindow();
+    KEEL_TRY(status);
+  }
+  KEEL_ASSIGN(const Reply reply, Exchange(request, deadline));
+  return reply.value;
+}
+
+void ControlCalls::SendStop(Deadline deadline) {
+  const Result<Turn> turn = Turn::Take(*this, deadline);
+  if (!turn.ok()) return;
+  const Status sent =
+      requests_.Write(Encode(Request{.kind = RequestKind::kStop, .number = ++last_number_}));
+  if (!sent.ok()) peer_.Kill();
+}
+
+}  // namespace keel::task

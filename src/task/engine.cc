@@ -1,0 +1,368 @@
+#include "task/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/fork.h"
+#include "keel/base/log.h"
+#include "keel/base/mutex.h"
+#include "task/callable_store.h"
+#include "task/own_stream.h"
+#include "task/stored_callable.h"
+
+namespace keel::task {
+namespace {
+
+// Where a tensor may begin within the temporary memory of a task.
+constexpr Bytes kTensorAlignment = 256_B;
+// The largest block of arguments, and behind it the outcome.
+constexpr Bytes kArgumentsRoom = 16_KiB;
+constexpr Bytes kExchangeSize = kArgumentsRoom + Bytes(sizeof(hal::OrchestrationOutcome));
+static_assert(kArgumentsRoom.count() >= sizeof(ArgumentsHeader) +
+                                            Arguments::kMaxTensors * (sizeof(Tensor) + 1) +
+                                            Arguments::kMaxScalars * 8 + 8);
+
+// What the code returned, as a status. Three codes are the engine's to say: whoever sees them gives
+// the device up.
+Status OutcomeOf(std::int32_t code, std::string_view message) {
+  if (code == 0) return OkStatus();
+  auto status = static_cast<StatusCode>(code);
+  if (code < 0 || status > StatusCode::kUnauthenticated ||
+      status == StatusCode::kDeadlineExceeded || status == StatusCode::kUnavailable ||
+      status == StatusCode::kDeviceLost) {
+    status = StatusCode::kUnknown;
+  }
+  if (message.empty()) return {status, fmt::format("its orchestration code returned {}", code)};
+  return {status, std::string(message)};
+}
+
+Status NoSuchCallable(std::uint64_t callable) {
+  return NotFound(fmt::format("callable {} is not registered", callable));
+}
+
+std::string_view Text(const char* message, std::size_t size) {
+  return {message, static_cast<std::size_t>(std::find(message, message + size, '\0') - message)};
+}
+
+// Orchestration by the host: the kernels go to the stream as the code launches them.
+class HostCall {
+ public:
+  HostCall(hal::Device& device, hal::StreamHandle stream, const StoredCallable& callable)
+      : device_(device), stream_(stream), callable_(callable) {}
+
+  Status Run(std::span<const std::byte> arguments) {
+    Frame frame;
+    frame.self = this;
+    frame.kernel_count = static_cast<std::uint32_t>(callable_.kernels().size());
+    frame.arguments = arguments.data();
+    frame.arguments_size = arguments.size();
+    frame.launch = &HostCall::Launch;
+    const int code = callable_.function()(&frame);
+    if (!refused_.ok()) return refused_;
+    return OutcomeOf(code, Text(frame.message, sizeof(frame.message)));
+  }
+
+ private:
+  struct Frame : hal::OrchestrationCall {
+    HostCall* self = nullptr;
+  };
+
+  static int Launch(hal::OrchestrationCall* call, std::uint32_t kernel, const hal::LaunchDims* dims,
+                    const hal::KernelArg* args, std::size_t arg_count) {
+    HostCall& self = *static_cast<Frame*>(call)->self;
+    const Status status = self.Launch(kernel, *dims, {args, arg_count});
+    if (status.ok()) return 0;
+    if (self.refused_.ok()) self.refused_ = status;
+    return call->Fail(static_cast<int>(status.code()), std::string(status.message()).c_str());
+  }
+
+  Status Launch(std::uint32_t kernel, const hal::LaunchDims& dims,
+                std::span<const hal::KernelArg> args) {
+    if (kernel >= callable_.kernels().size()) {
+      return InvalidArgument(
+          fmt::format("it launches kernel {}, and has {}", kernel, callable_.kernels().size()));
+    }
+    return device_.LaunchKernel(stream_, {callable_.kernels()[kernel], dims, args})
+        .Annotate(fmt::format("kernel {}", kernel));
+  }
+
+  hal::Device& device_;
+  const hal::StreamHandle stream_;
+  const StoredCallable& callable_;
+  Status refused_;
+};
+
+}  // namespace
+
+struct Engine::State {
+  // What a task has while it runs.
+  struct Task {
+    std::shared_ptr<StoredCallable> callable;
+    DeviceAddress temporary{};
+    bool launched = false;  // and not known to be done
+  };
+
+  ~State();
+
+  Result<std::shared_ptr<StoredCallable>> Find(std::uint64_t callable);
+  Status Run(Task& task, const Arguments& arguments, Deadline deadline);
+  Status CopyIn(Task& task, Arguments& arguments, Deadline deadline);
+  Status CopyOut(const Arguments& arguments, const Arguments& placed, Deadline deadline);
+  Status Execute(Task& task, const Arguments& placed, Deadline deadline);
+  // Queues the code; what it returned is in the exchange when the stream is past it.
+  Status LaunchOnDevice(const Task& task, const Arguments& placed);
+  const hal::OrchestrationOutcome& outcome() const {
+    return *reinterpret_cast<const hal::OrchestrationOutcome*>(exchange + kArgumentsRoom.count());
+  }
+
+  std::shared_ptr<memory::DeviceMemory> memory;
+  std::shared_ptr<OwnStream> control;
+  std::shared_ptr<OwnStream> tasks;
+  std::unique_ptr<CallableStore> store;
+  // Pinned memory for the arguments and the outcome of orchestration on the device; null on the
+  // host. Only the thread that runs tasks touches it.
+  std::byte* exchange = nullptr;
+  std::vector<Task> abandoned;  // the device may still work on them
+
+  Mutex mutex;
+  std::set<DeviceAddress> blocks KEEL_GUARDED_BY(mutex);
+  std::map<std::uint64_t, std::shared_ptr<StoredCallable>> callables KEEL_GUARDED_BY(mutex);
+  std::uint64_t last_callable KEEL_GUARDED_BY(mutex) = 0;
+  EngineStats stats KEEL_GUARDED_BY(mutex);
+};
+
+Result<std::unique_ptr<Engine>> Engine::Create(std::shared_ptr<memory::DeviceMemory> memory,
+                                               Orchestration orchestration) {
+  if (memory == nullptr) return InvalidArgument("no device memory");
+  if (orchestration == Orchestration::kAuto) {
+    orchestration = memory->device()->capabilities().orchestration ? Orchestration::kDevice
+                                                                   : Orchestration::kHost;
+  }
+  auto state = MakeSharedHere<State>();
+  state->memory = std::move(memory);
+  KEEL_ASSIGN(state->store, CallableStore::Create(state->memory, orchestration));
+  KEEL_ASSIGN(state->control, OwnStream::Create(state->memory));
+  KEEL_ASSIGN(state->tasks, OwnStream::Create(state->memory));
+  if (orchestration == Orchestration::kDevice) {
+    KEEL_ASSIGN(void* const pinned, state->memory->host().Allocate(kExchangeSize));
+    state->exchange = static_cast<std::byte*>(pinned);
+  }
+  return std::unique_ptr<Engine>(new Engine(std::move(state)));
+}
+
+Engine::Engine(std::shared_ptr<State> state) : state_(std::move(state)) {}
+Engine::~Engine() = default;
+
+Engine::State::~State() {
+  // Modules and memory of a task that was given up must not go while the device works with them.
+  if (!abandoned.empty()) {
+    const Status status = tasks->device().SynchronizeStream(tasks->get(), Deadline::Never());
+    if (!status.ok() && tasks->device().Health().ok()) {
+      Log(LogLevel::kWarn, "waiting for a task that took too long: " + status.ToString());
+    }
+  }
+  for (const Task& task : abandoned) {
+    if (task.temporary) tasks->Free(task.temporary);
+  }
+  const MutexLock lock(mutex);
+  for (const DeviceAddress block : blocks) control->Free(block);
+  if (exchange == nullptr) return;
+  const Status status = memory->host().Free(exchange);
+  if (!status.ok() && memory->device()->Health().ok()) {
+    Log(LogLevel::kWarn, "a worker's pinned memory could not be freed: " + status.ToString());
+  }
+}
+
+// --- Control -----------------------------------------------------------------------------------
+
+Result<DeviceAddress> Engine::Allocate(Bytes size) {
+  KEEL_ASSIGN(const DeviceAddress address, state_->control->Allocate(size));
+  const MutexLock lock(state_->mutex);
+  if (address) state_->blocks.insert(address);
+  return address;
+}
+
+Status Engine::Free(DeviceAddress address) {
+  if (!address) return OkStatus();  // of no bytes
+  {
+    const MutexLock lock(state_->mutex);
+    if (state_->blocks.erase(address) == 0) {
+      return InvalidArgument(fmt::format(
+          "{} is not the address of a block that was allocated here, or it was freed before",
+          ToString(address)));
+    }
+  }
+  return state_->memory->allocator().Free(address);
+}
+
+Status Engine::CopyTo(DeviceAddress destination, const void* source, Bytes size,
+                      Deadline deadline) {
+  const hal::StreamHandle stream = state_->control->get();
+  KEEL_TRY(state_->memory->CopyToDevice(stream, destination, source, size, deadline));
+  // Tasks are on another stream: for them it must have arrived.
+  KEEL_TRY(state_->memory->device()->SynchronizeStream(stream, deadline));
+  const MutexLock lock(state_->mutex);
+  state_->stats.bytes_to_device += size.count();
+  return OkStatus();
+}
+
+Status Engine::CopyFrom(void* destination, DeviceAddress source, Bytes size, Deadline deadline) {
+  KEEL_TRY(state_->memory->CopyToHost(state_->control->get(), destination, source, size, deadline));
+  const MutexLock lock(state_->mutex);
+  state_->stats.bytes_from_device += size.count();
+  return OkStatus();
+}
+
+Result<std::uint64_t> Engine::Register(const Image& image, Deadline deadline) {
+  KEEL_ASSIGN(std::shared_ptr<StoredCallable> callable, state_->store->Register(image, deadline));
+  const MutexLock lock(state_->mutex);
+  state_->callables.emplace(++state_->last_callable, std::move(callable));
+  return state_->last_callable;
+}
+
+Status Engine::Unregister(std::uint64_t callable) {
+  std::shared_ptr<StoredCallable> stored;
+  {
+    const MutexLock lock(state_->mutex);
+    const auto found = state_->callables.find(callable);
+    if (found == state_->callables.end()) return NoSuchCallable(callable);
+    stored = std::move(found->second);
+    state_->callables.erase(found);
+  }
+  return state_->store->Unregister(stored);
+}
+
+EngineStats Engine::Stats() const {
+  EngineStats stats;
+  {
+    const MutexLock lock(state_->mutex);
+    stats = state_->stats;
+  }
+  stats.uploads = state_->store->uploads();
+  stats.callables = state_->store->size();
+  return stats;
+}
+
+// --- Tasks -------------------------------------------------------------------------------------
+
+Status Engine::Run(std::uint64_t callable, const Arguments& arguments, Deadline deadline) {
+  State::Task task;
+  KEEL_ASSIGN(task.callable, state_->Find(callable));
+  Status status = state_->Run(task, arguments, deadline);
+  const bool lost = status.code() == StatusCode::kDeviceLost;
+  if ((task.launched && !lost) || status.code() == StatusCode::kDeadlineExceeded) {
+    state_->abandoned.push_back(std::move(task));
+  } else if (task.temporary) {
+    const Status freed = state_->memory->allocator().Free(task.temporary);
+    if (status.ok()) status = freed;
+  }
+  const MutexLock lock(state_->mutex);
+  ++state_->stats.tasks;
+  return std::move(status).Annotate(fmt::format("callable {}", callable));
+}
+
+Result<std::shared_ptr<StoredCallable>> Engine::State::Find(std::uint64_t callable) {
+  const MutexLock lock(mutex);
+  const auto found = callables.find(callable);
+  if (found == callables.end()) return NoSuchCallable(callable);
+  return found->second;
+}
+
+Status Engine::State::Run(Task& task, const Arguments& arguments, Deadline deadline) {
+  Arguments placed = arguments;
+  KEEL_TRY(CopyIn(task, placed, deadline));
+  KEEL_TRY(Execute(task, placed, deadline));
+  return CopyOut(arguments, placed, deadline);
+}
+
+// Gives every tensor of the host a place on the device, all in one block, and its bytes.
+Status Engine::State::CopyIn(Task& task, Arguments& arguments, Deadline deadline) {
+  std::vector<Bytes> offsets;
+  Bytes total;
+  for (const Tensor& tensor : arguments.tensors()) {
+    offsets.push_back(total);
+    if (tensor.resident()) continue;
+    const std::optional<Bytes> sum = CheckedAdd(total, tensor.size());
+    const std::optional<Bytes> aligned = sum ? AlignUp(*sum, kTensorAlignment) : std::nullopt;
+    if (!aligned) return ResourceExhausted("the tensors on the host have more than 2^64 bytes");
+    total = *aligned;
+  }
+  if (!total.empty()) {
+    Result<DeviceAddress> temporary = tasks->Allocate(total);
+    if (!temporary.ok()) {
+      return std::move(temporary).status().Annotate("memory for the tensors on the host");
+    }
+    task.temporary = *temporary;
+  }
+  Bytes copied;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    Tensor& tensor = arguments.tensors()[i];
+    if (tensor.resident()) continue;
+    const DeviceAddress place = task.temporary + offsets[i];
+    const Bytes size = tensor.size();
+    if (Reads(arguments.tags()[i]) && !size.empty()) {
+      KEEL_TRY(memory
+                   ->CopyToDevice(tasks->get(), place,
+                                  reinterpret_cast<const void*>(tensor.address), size, deadline)
+                   .Annotate(fmt::format("copying tensor {} to the device", i)));
+      copied += size;
+    }
+    tensor.address = place.value();
+    tensor.flags |= Tensor::kResident;
+  }
+  const MutexLock lock(mutex);
+  stats.bytes_to_device += copied.count();
+  return OkStatus();
+}
+
+Status Engine::State::CopyOut(const Arguments& arguments, const Arguments& placed,
+                              Deadline deadline) {
+  Bytes copied;
+  for (std::size_t i = 0; i < arguments.tensors().size(); ++i) {
+    const Tensor& tensor = arguments.tensors()[i];
+    if (tensor.resident() || !Writes(arguments.tags()[i]) || tensor.size().empty()) continue;
+    KEEL_TRY(memory
+                 ->CopyToHost(tasks->get(), reinterpret_cast<void*>(tensor.address),
+                              DeviceAddress(placed.tensors()[i].address), tensor.size(), deadline)
+                 .Annotate(fmt::format("copying tensor {} from the device", i)));
+    copied += tensor.size();
+  }
+  const MutexLock lock(mutex);
+  stats.bytes_from_device += copied.count();
+  return OkStatus();
+}
+
+Status Engine::State::Execute(Task& task, const Arguments& placed, Deadline deadline) {
+  const bool on_host = task.callable->function() != nullptr;
+  task.launched = true;
+  Status status = on_host
+                      ? HostCall(tasks->device(), tasks->get(), *task.callable).Run(placed.Encode())
+                      : LaunchOnDevice(task, placed);
+  // Kernels that were launched run also if a later launch was refused, and use the memory.
+  KEEL_TRY(tasks->device().SynchronizeStream(tasks->get(), deadline));
+  task.launched = false;
+  if (!status.ok() || on_host) return status;
+  return OutcomeOf(outcome().code, Text(outcome().message, sizeof(outcome().message)));
+}
+
+Status Engine::State::LaunchOnDevice(const Task& task, const Arguments& placed) {
+  const Bytes size(placed.encoded_size());
+  placed.EncodeTo({exchange, size.count()});
+  KEEL_ASSIGN(const DeviceAddress address, tasks->device().GetHostAddress(exchange));
+  const StoredCallable& callable = *task.callable;
+  const hal::KernelArg args[] = {
+      hal::KernelArg::In(address, size),
+      hal::KernelArg::In(callable.table(), callable.table_size()),
+      hal::KernelArg::Out(address + kArgumentsRoom, Bytes(sizeof(hal::OrchestrationOutcome))),
+  };
+  return tasks->device().LaunchKernel(tasks->get(), {callable.entry(), {}, args});
+}
+
+}  // namespace keel::task

@@ -1,0 +1,200 @@
+// A worker that does what a test tells it, for the tests of what drives workers.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "keel/base/mutex.h"
+#include "task/worker.h"
+
+namespace keel::task {
+
+// Any thread may call the functions of the test's side.
+class FakeWorker final : public Worker {
+ public:
+  explicit FakeWorker(std::shared_ptr<Doorbell> doorbell) : doorbell_(std::move(doorbell)) {}
+
+  // --- The test's side -------------------------------------------------------------------------
+
+  // How many tasks were posted, and not answered.
+  std::size_t posted() const {
+    const MutexLock lock(mutex_);
+    return posted_.size();
+  }
+  std::size_t ever_posted() const {
+    const MutexLock lock(mutex_);
+    return ever_posted_;
+  }
+  // Answers the oldest.
+  void Answer(Status status = OkStatus()) {
+    {
+      const MutexLock lock(mutex_);
+      results_.push_back({posted_.front().task, std::move(status)});
+      posted_.pop_front();
+    }
+    doorbell_->Ring();
+  }
+  void Lose(Status why) {
+    {
+      const MutexLock lock(mutex_);
+      lost_ = std::move(why);
+    }
+    doorbell_->Ring();
+  }
+  // From now on every task is answered when it is posted.
+  void SetEager(bool eager) {
+    const MutexLock lock(mutex_);
+    eager_ = eager;
+  }
+  // What the next posts, frees, registrations and restarts return.
+  void FailPost(Status status) { Set(post_, std::move(status)); }
+  void FailFree(Status status) { Set(free_, std::move(status)); }
+  void FailRegister(Status status) { Set(register_, std::move(status)); }
+  void FailRestart(Status status) { Set(restart_, std::move(status)); }
+  int restarts() const {
+    const MutexLock lock(mutex_);
+    return restarts_;
+  }
+  std::vector<DeviceAddress> freed() const {
+    const MutexLock lock(mutex_);
+    return freed_;
+  }
+  std::size_t callables() const {
+    const MutexLock lock(mutex_);
+    return callables_.size();
+  }
+
+  // --- Worker ------------------------------------------------------------------------------------
+
+  Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& /*arguments*/,
+              Deadline deadline) override {
+    {
+      const MutexLock lock(mutex_);
+      if (!lost_.ok()) return lost_;
+      if (!post_.ok()) return post_;
+      if (posted_.size() >= kCapacity) return ResourceExhausted("full");
+      if (std::find(callables_.begin(), callables_.end(), callable) == callables_.end()) {
+        return NotFound("no such callable");
+      }
+      ++ever_posted_;
+      if (!eager_) {
+        posted_.push_back({task, deadline});
+        return OkStatus();
+      }
+      results_.push_back({task, OkStatus()});
+    }
+    doorbell_->Ring();
+    return OkStatus();
+  }
+  void Collect(std::vector<TaskResult>& results) override {
+    const MutexLock lock(mutex_);
+    for (TaskResult& result : results_) results.push_back(std::move(result));
+    results_.clear();
+    if (lost_.ok() && !posted_.empty() && posted_.front().deadline.Passed()) {
+      lost_ = Unavailable("too slow");
+      results.push_back({posted_.front().task, DeadlineExceeded("too slow")});
+      posted_.pop_front();
+    }
+    if (lost_.ok()) return;
+    for (const Posted& each : posted_) results.push_back({each.task, lost_});
+    posted_.clear();
+  }
+  Deadline NextDeadline() const override {
+    const MutexLock lock(mutex_);
+    Deadline next = Deadline::Never();
+    for (const Posted& each : posted_) {
+      if (each.deadline.when() < next.when()) next = each.deadline;
+    }
+    return next;
+  }
+  Result<DeviceAddress> Allocate(Bytes /*size*/, Deadline /*deadline*/) override {
+    const MutexLock lock(mutex_);
+    KEEL_TRY(lost_);
+    next_address_ = next_address_ + 1_MiB;
+    return next_address_;
+  }
+  Status Free(DeviceAddress address, Deadline /*deadline*/) override {
+    const MutexLock lock(mutex_);
+    KEEL_TRY(lost_);
+    KEEL_TRY(free_);
+    freed_.push_back(address);
+    return OkStatus();
+  }
+  Status CopyTo(DeviceAddress /*destination*/, const void* /*source*/, Bytes /*size*/,
+                Deadline /*deadline*/) override {
+    return Health();
+  }
+  Status CopyFrom(void* /*destination*/, DeviceAddress /*source*/, Bytes /*size*/,
+                  Deadline /*deadline*/) override {
+    return Health();
+  }
+  Result<std::uint64_t> Register(const Image& /*image*/, Deadline /*deadline*/) override {
+    const MutexLock lock(mutex_);
+    KEEL_TRY(lost_);
+    KEEL_TRY(register_);
+    callables_.push_back(++last_callable_);
+    return last_callable_;
+  }
+  Status Unregister(std::uint64_t callable, Deadline /*deadline*/) override {
+    const MutexLock lock(mutex_);
+    KEEL_TRY(lost_);
+    return std::erase(callables_, callable) == 1 ? OkStatus() : NotFound("no such callable");
+  }
+  Result<EngineStats> Stats(Deadline /*deadline*/) override {
+    const MutexLock lock(mutex_);
+    KEEL_TRY(lost_);
+    EngineStats stats;
+    stats.bytes_to_device = 100;
+    return stats;
+  }
+  Status Health() const override {
+    const MutexLock lock(mutex_);
+    return lost_;
+  }
+  Status Restart(Deadline /*deadline*/) override {
+    const MutexLock lock(mutex_);
+    if (!posted_.empty() || !results_.empty()) return FailedPrecondition("not collected");
+    ++restarts_;
+    KEEL_TRY(restart_);
+    lost_ = OkStatus();
+    callables_.clear();
+    return OkStatus();
+  }
+  void Stop(Deadline /*deadline*/) override {
+    const MutexLock lock(mutex_);
+    if (lost_.ok()) lost_ = Unavailable("stopped");
+  }
+
+ private:
+  struct Posted {
+    std::uint64_t task = 0;
+    Deadline deadline = Deadline::Never();
+  };
+  void Set(Status& which, Status status) {
+    const MutexLock lock(mutex_);
+    which = std::move(status);
+  }
+
+  const std::shared_ptr<Doorbell> doorbell_;
+  mutable Mutex mutex_;
+  std::deque<Posted> posted_ KEEL_GUARDED_BY(mutex_);
+  std::vector<TaskResult> results_ KEEL_GUARDED_BY(mutex_);
+  std::size_t ever_posted_ KEEL_GUARDED_BY(mutex_) = 0;
+  bool eager_ KEEL_GUARDED_BY(mutex_) = false;
+  Status lost_ KEEL_GUARDED_BY(mutex_);
+  Status post_ KEEL_GUARDED_BY(mutex_);
+  Status free_ KEEL_GUARDED_BY(mutex_);
+  Status register_ KEEL_GUARDED_BY(mutex_);
+  Status restart_ KEEL_GUARDED_BY(mutex_);
+  int restarts_ KEEL_GUARDED_BY(mutex_) = 0;
+  DeviceAddress next_address_ KEEL_GUARDED_BY(mutex_){0x1000'0000};
+  std::vector<DeviceAddress> freed_ KEEL_GUARDED_BY(mutex_);
+  std::vector<std::uint64_t> callables_ KEEL_GUARDED_BY(mutex_);
+  std::uint64_t last_callable_ KEEL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace keel::task

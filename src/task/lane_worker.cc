@@ -1,0 +1,377 @@
+#include "task/lane_worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <utility>
+
+#include "keel/base/mutex.h"
+#include "task/control_calls.h"
+#include "task/lane.h"
+#include "task/messages.h"
+#include "task/serve.h"
+
+namespace keel::task {
+namespace {
+
+// What was killed has ended sooner; only a thread that hangs has not.
+constexpr auto kEnd = std::chrono::milliseconds(500);
+
+Deadline Sooner(Deadline a, Deadline b) { return a.when() < b.when() ? a : b; }
+
+}  // namespace
+
+struct LaneWorker::State {
+  // One host tensor of a task that was posted: where its bytes are here and in the region.
+  struct Placed {
+    std::byte* host = nullptr;
+    std::uint64_t size = 0;
+    memory::Block* block = nullptr;
+    bool written = false;
+  };
+  struct Posted {
+    std::uint64_t number = 0;
+    std::uint64_t task = 0;
+    Deadline deadline = Deadline::Never();
+    std::vector<Placed> tensors;
+  };
+
+  State(std::string name, std::shared_ptr<Doorbell> bell, StartPeer starter)
+      : device(std::move(name)), doorbell(std::move(bell)), start(std::move(starter)) {}
+
+  Status Begin(Deadline deadline);
+  // OK, or why it is lost; notices if it has ended.
+  Status Loss();
+  void Lose(Status why);
+
+  Status Place(Arguments& arguments, std::vector<Placed>& tensors);
+  void GiveBack(const std::vector<Placed>& tensors);
+  // When the first task is too late.
+  Deadline Due() const;
+  // Takes the answers that are there. An error: they make no sense.
+  Status TakeReplies(std::vector<TaskResult>& results);
+
+  const std::string device;
+  const std::shared_ptr<Doorbell> doorbell;
+  const StartPeer start;
+  std::unique_ptr<Peer> peer;  // there from the first Begin on, as is the next
+  std::unique_ptr<ControlCalls> control;
+  bool stopped = false;
+  std::string who;  // "worker 'sim:0' (process 123)"
+
+  // The caller's lock.
+  LaneWriter tasks;
+  LaneReader replies;
+  std::deque<Posted> posted;
+  std::uint64_t last_number = 0;
+  std::vector<std::byte> message;
+
+  std::atomic<bool> is_lost{false};
+  mutable Mutex mutex;
+  Status lost KEEL_GUARDED_BY(mutex);
+};
+
+// --- Life --------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<Worker>> LaneWorker::Create(std::string device,
+                                                   std::shared_ptr<Doorbell> doorbell,
+                                                   StartPeer start, Deadline deadline) {
+  auto state = MakeSharedHere<State>(std::move(device), std::move(doorbell), std::move(start));
+  KEEL_TRY(state->Begin(deadline));
+  return std::unique_ptr<Worker>(new LaneWorker(std::move(state)));
+}
+
+LaneWorker::~LaneWorker() {
+  constexpr auto kStop = std::chrono::seconds(5);
+  if (home_.here()) Stop(Deadline::After(kStop));
+}
+
+Status LaneWorker::Here() const {
+  if (home_.here()) return OkStatus();
+  return FailedPrecondition(
+      "this worker belongs to the process that forked this one: start workers here, or exec");
+}
+
+Status LaneWorker::State::Begin(Deadline deadline) {
+  if (peer != nullptr) {
+    peer->Kill();
+    peer->WaitEnded(Sooner(deadline, Deadline::After(kEnd)));
+  }
+  KEEL_ASSIGN(std::unique_ptr<Peer> fresh, start());
+  control.reset();
+  peer = std::move(fresh);
+  stopped = false;
+  who = fmt::format("worker '{}' ({})", device, peer->name());
+  Region& region = peer->region();
+  tasks = LaneWriter(region.lane(LaneName::kTasks));
+  replies = LaneReader(region.lane(LaneName::kTaskReplies));
+  control = std::make_unique<ControlCalls>(
+      who, *peer, [this] { return Loss(); }, [this](Status why) { Lose(std::move(why)); });
+  {
+    const MutexLock lock(mutex);
+    lost = OkStatus();
+    is_lost.store(false);
+  }
+  Status greeting = control->AwaitGreeting(deadline);
+  if (greeting.ok()) return OkStatus();
+  greeting = std::move(greeting).Annotate(fmt::format("starting {}", who));
+  peer->Kill();
+  Lose(Unavailable(fmt::format("{} did not start: {}", who, greeting.message())));
+  return greeting;
+}
+
+Status LaneWorker::State::Loss() {
+  if (is_lost.load(std::memory_order_acquire)) {
+    const MutexLock lock(mutex);
+    return lost;
+  }
+  const Status ended = peer->Ended();
+  if (ended.ok()) return OkStatus();
+  Lose(Unavailable(fmt::format("{} {}", who, ended.message())));
+  const MutexLock lock(mutex);
+  return lost;
+}
+
+void LaneWorker::State::Lose(Status why) {
+  {
+    const MutexLock lock(mutex);
+    if (is_lost.load(std::memory_order_relaxed)) return;
+    lost = std::move(why);
+    is_lost.store(true, std::memory_order_release);
+  }
+  peer->Kill();
+  doorbell->Ring();
+  Ring(peer->region().lane(LaneName::kControlReplies).state->bell);
+}
+
+Status LaneWorker::Health() const {
+  KEEL_TRY(Here());
+  return state_->Loss();
+}
+
+Status LaneWorker::Restart(Deadline deadline) {
+  KEEL_TRY(Here());
+  if (state_->Loss().ok()) {
+    return FailedPrecondition(fmt::format("{} is not lost", state_->who));
+  }
+  if (!state_->posted.empty()) {
+    return FailedPrecondition(
+        fmt::format("{} has {} tasks that were not collected", state_->who, state_->posted.size()));
+  }
+  return state_->Begin(deadline);
+}
+
+void LaneWorker::Stop(Deadline deadline) {
+  if (!home_.here() || std::exchange(state_->stopped, true)) return;
+  State& state = *state_;
+  if (state.Loss().ok()) {
+    state.control->SendStop(deadline);
+    state.peer->WaitEnded(deadline);
+  }
+  state.Lose(Unavailable(fmt::format("{} was stopped", state.who)));
+  state.peer->Kill();
+  state.peer->WaitEnded(Deadline::After(kEnd));
+}
+
+Peer& LaneWorker::peer() { return *state_->peer; }
+
+// --- Tasks -------------------------------------------------------------------------------------
+
+Status LaneWorker::Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
+                        Deadline deadline) {
+  KEEL_TRY(Here());
+  State& state = *state_;
+  KEEL_TRY(arguments.Check());
+  KEEL_TRY(state.Loss());
+  if (state.posted.size() >= kCapacity) {
+    return ResourceExhausted(
+        fmt::format("{} has {} tasks already, which is all it takes", state.who, kCapacity));
+  }
+  State::Posted posted{.number = state.last_number + 1, .task = task, .deadline = deadline};
+  TaskMessage message{
+      .number = posted.number, .callable = callable, .deadline = deadline, .arguments = arguments};
+  if (state.peer->data() != nullptr) KEEL_TRY(state.Place(message.arguments, posted.tensors));
+  if (Status sent = state.tasks.Write(Encode(message)); !sent.ok()) {
+    state.GiveBack(posted.tensors);
+    if (sent.code() != StatusCode::kInternal) return sent;
+    state.Lose(Unavailable(fmt::format("{}: {}", state.who, sent.message())));
+    return state.Loss();
+  }
+  ++state.last_number;
+  state.posted.push_back(std::move(posted));
+  return OkStatus();
+}
+
+Status LaneWorker::State::Place(Arguments& arguments, std::vector<Placed>& tensors) {
+  DataArea& data = *peer->data();
+  std::uint64_t total = 0;
+  for (const Tensor& tensor : arguments.tensors()) {
+    if (tensor.resident()) continue;
+    // Each is below 2^63, and the sum is looked at each time.
+    total += DataArea::Rounded(tensor.size().count());
+    if (total > data.size()) {
+      return OutOfRange(
+          fmt::format("the tensors on the host have more than the {} of shared memory of {}: raise "
+                      "shared_memory, or keep them on the device",
+                      ToString(Bytes(data.size())), who));
+    }
+  }
+  for (std::size_t i = 0; i < arguments.tensors().size(); ++i) {
+    Tensor& tensor = arguments.tensors()[i];
+    if (tensor.resident()) continue;
+    const std::uint64_t size = tensor.size().count();
+    if (size == 0) {
+      tensor.address = 0;
+      continue;
+    }
+    memory::Block* const block = data.Take(size);
+    if (block == nullptr) {
+      GiveBack(tensors);
+      return ResourceExhausted(
+          fmt::format("{} has no room in its shared memory now for a tensor of {}", who,
+                      ToString(tensor.size())));
+    }
+    auto* const host = reinterpret_cast<std::byte*>(tensor.address);
+    const Tag tag = arguments.tags()[i];
+    tensors.push_back({.host = host, .size = size, .block = block, .written = Writes(tag)});
+    if (Reads(tag)) std::memcpy(peer->region().at(block->address), host, size);
+    tensor.address = block->address;
+  }
+  return OkStatus();
+}
+
+void LaneWorker::State::GiveBack(const std::vector<Placed>& tensors) {
+  for (const Placed& tensor : tensors) peer->data()->Give(tensor.block);
+}
+
+Status LaneWorker::State::TakeReplies(std::vector<TaskResult>& results) {
+  for (;;) {
+    KEEL_ASSIGN(const bool found, replies.Read(message));
+    if (!found) return tasks.Check();
+    KEEL_ASSIGN(Reply reply, DecodeReply(message));
+    if (posted.empty() || posted.front().number != reply.number) {
+      return Internal(
+          fmt::format("it answered task number {}, which is not the next", reply.number));
+    }
+    const Posted done = std::move(posted.front());
+    posted.pop_front();
+    for (const Placed& tensor : done.tensors) {
+      if (tensor.written && reply.status.ok()) {
+        std::memcpy(tensor.host, peer->region().at(tensor.block->address), tensor.size);
+      }
+    }
+    GiveBack(done.tensors);
+    results.push_back({.task = done.task, .status = std::move(reply.status)});
+  }
+}
+
+void LaneWorker::Collect(std::vector<TaskResult>& results) {
+  if (!home_.here()) return;
+  State& state = *state_;
+  // Looked at before the answers: what a worker answered before it ended counts.
+  Status loss = state.Loss();
+  if (const Status taken = state.TakeReplies(results); !taken.ok() && loss.ok()) {
+    state.Lose(Unavailable(fmt::format("{} does not make sense: {}", state.who, taken.message())));
+    loss = state.Loss();
+  }
+  if (loss.ok() && state.Due().Passed()) {
+    const auto late = std::ranges::find_if(
+        state.posted, [](const State::Posted& each) { return each.deadline.Passed(); });
+    state.Lose(Unavailable(
+        fmt::format("{} was ended: task {} was not done by its deadline", state.who, late->task)));
+    loss = state.Loss();
+    for (const State::Posted& posted : state.posted) {
+      Status status = loss;
+      if (posted.deadline.Passed()) {
+        status = DeadlineExceeded(
+            fmt::format("{} had not done task {} by its deadline", state.who, posted.task));
+      }
+      results.push_back({.task = posted.task, .status = std::move(status)});
+    }
+    state.posted.clear();
+  }
+  if (loss.ok()) return;
+  // Their places in the region are not given back: the region goes with the worker.
+  for (State::Posted& posted : state.posted)
+    results.push_back({.task = posted.task, .status = loss});
+  state.posted.clear();
+}
+
+Deadline LaneWorker::State::Due() const {
+  Deadline due = Deadline::Never();
+  for (const Posted& each : posted) due = Sooner(due, each.deadline);
+  if (due.never() || peer->data() != nullptr) return due;
+  return Deadline::At(std::max(due.when(), Deadline::Clock::time_point{}) + kThreadGrace);
+}
+
+Deadline LaneWorker::NextDeadline() const {
+  if (!home_.here()) return Deadline::Never();
+  const Deadline due = state_->Due();
+  // A process can damage what it would be heard by.
+  if (state_->posted.empty() || state_->peer->data() == nullptr) return due;
+  return Sooner(due, Deadline::After(kLookAgain));
+}
+
+// --- Control -----------------------------------------------------------------------------------
+
+Result<DeviceAddress> LaneWorker::Allocate(Bytes size, Deadline deadline) {
+  KEEL_TRY(Here());
+  KEEL_ASSIGN(
+      const Reply reply,
+      state_->control->Call({.kind = RequestKind::kAllocate, .size = size.count()}, deadline));
+  return DeviceAddress(reply.value);
+}
+
+Status LaneWorker::Free(DeviceAddress address, Deadline deadline) {
+  KEEL_TRY(Here());
+  return state_->control->Call({.kind = RequestKind::kFree, .address = address.value()}, deadline)
+      .status();
+}
+
+Status LaneWorker::CopyTo(DeviceAddress destination, const void* source, Bytes size,
+                          Deadline deadline) {
+  KEEL_TRY(Here());
+  return state_->control->CopyTo(destination, static_cast<const std::byte*>(source), size.count(),
+                                 deadline);
+}
+
+Status LaneWorker::CopyFrom(void* destination, DeviceAddress source, Bytes size,
+                            Deadline deadline) {
+  KEEL_TRY(Here());
+  return state_->control->CopyFrom(static_cast<std::byte*>(destination), source, size.count(),
+                                   deadline);
+}
+
+Result<std::uint64_t> LaneWorker::Register(const Image& image, Deadline deadline) {
+  KEEL_TRY(Here());
+  return state_->control->Register(image, deadline);
+}
+
+Status LaneWorker::Unregister(std::uint64_t callable, Deadline deadline) {
+  KEEL_TRY(Here());
+  return state_->control->Call({.kind = RequestKind::kUnregister, .address = callable}, deadline)
+      .status();
+}
+
+Result<EngineStats> LaneWorker::Stats(Deadline deadline) {
+  KEEL_TRY(Here());
+  KEEL_ASSIGN(const Reply reply, state_->control->Call({.kind = RequestKind::kStats}, deadline));
+  return reply.stats;
+}
+
+// --- Start -------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<Worker>> StartThreadWorker(const WorkerStart& start, Deadline deadline) {
+  return LaneWorker::Create(
+      start.options.device, start.doorbell, [start] { return StartThreadPeer(start); }, deadline);
+}
+
+Result<std::unique_ptr<Worker>> StartProcessWorker(const WorkerStart& start, Deadline deadline) {
+  return LaneWorker::Create(
+      start.options.device, start.doorbell, [start] { return StartProcessPeer(start); }, deadline);
+}
+
+}  // namespace keel::task

@@ -1,0 +1,74 @@
+// LaneWorker: the orchestrator's side of the lanes: a Worker whose peer, a thread or a process,
+// serves the other (peer.h, serve.h).
+//
+// Tasks. Each has a number of this object's, and the answers must come in order. With a process the
+// bytes of host tensors lie in the region's data from Post until Collect.
+//
+// Control. Calls take turns, so that one request is under way at a time; a copy takes a turn for
+// each piece, an image one for all. A call that gives up takes its number off the ticket, and then
+// the worker never begins it. If the worker has begun, the call is left behind: the next one waits
+// for its answer first, and undoes what it did (an allocation that nobody knows of). With a thread,
+// which works in the caller's own memory, a call that was begun is waited for: the engine observes
+// its deadline.
+//
+// A task of a thread is given kThreadGrace beyond its deadline to say so itself, for the same
+// reason; a thread that hangs for longer in code that was given to it may still touch the tensors
+// of its task.
+//
+// In a forked child every call is kFailedPrecondition, and nothing is given back.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/fork.h"
+#include "task/peer.h"
+#include "task/worker.h"
+
+namespace keel::task {
+
+using StartPeer = std::function<Result<std::unique_ptr<Peer>>()>;
+
+class LaneWorker final : public Worker {
+ public:
+  static constexpr std::chrono::milliseconds kThreadGrace{200};
+
+  // `start` is called now and by every Restart. `device` is for messages.
+  static Result<std::unique_ptr<Worker>> Create(std::string device,
+                                                std::shared_ptr<Doorbell> doorbell, StartPeer start,
+                                                Deadline deadline);
+  ~LaneWorker() override;
+
+  Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
+              Deadline deadline) override;
+  void Collect(std::vector<TaskResult>& results) override;
+  Deadline NextDeadline() const override;
+
+  Result<DeviceAddress> Allocate(Bytes size, Deadline deadline) override;
+  Status Free(DeviceAddress address, Deadline deadline) override;
+  Status CopyTo(DeviceAddress destination, const void* source, Bytes size,
+                Deadline deadline) override;
+  Status CopyFrom(void* destination, DeviceAddress source, Bytes size, Deadline deadline) override;
+  Result<std::uint64_t> Register(const Image& image, Deadline deadline) override;
+  Status Unregister(std::uint64_t callable, Deadline deadline) override;
+  Result<EngineStats> Stats(Deadline deadline) override;
+
+  Status Health() const override;
+  Status Restart(Deadline deadline) override;
+  void Stop(Deadline deadline) override;
+
+  // For tests.
+  Peer& peer();
+
+ private:
+  struct State;
+  explicit LaneWorker(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  Status Here() const;
+
+  const Home home_;
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace keel::task

@@ -1,0 +1,200 @@
+#include "task/messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace keel::task {
+namespace {
+
+constexpr std::uint32_t kTaskMagic = 0x4b53'414b;     // "KASK"
+constexpr std::uint32_t kRequestMagic = 0x5145'524b;  // "KREQ"
+constexpr std::uint32_t kReplyMagic = 0x5045'524b;    // "KREP"
+
+struct TaskHead {
+  std::uint32_t magic = kTaskMagic;
+  std::uint32_t reserved = 0;
+  std::uint64_t number = 0;
+  std::uint64_t callable = 0;
+  std::int64_t deadline = 0;
+};
+
+struct RequestBody {
+  std::uint32_t magic = kRequestMagic;
+  std::uint32_t kind = 0;
+  std::uint64_t number = 0;
+  std::int64_t deadline = 0;
+  std::uint64_t address = 0;
+  std::uint64_t place = 0;
+  std::uint64_t size = 0;
+};
+
+struct ReplyHead {
+  std::uint32_t magic = kReplyMagic;
+  std::int32_t code = 0;
+  std::uint64_t number = 0;
+  std::uint64_t value = 0;
+  std::uint64_t tasks = 0;
+  std::uint64_t bytes_to_device = 0;
+  std::uint64_t bytes_from_device = 0;
+  std::uint64_t uploads = 0;
+  std::uint64_t callables = 0;
+  std::int64_t vendor_code = 0;
+  std::uint32_t text = 0;  // bytes that follow
+  std::uint32_t name = 0;  // and after them
+};
+static_assert(sizeof(ReplyHead) + kMaxErrorText + kMaxErrorName <= kLargestReply);
+
+std::int64_t ToNumber(Deadline deadline) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.when().time_since_epoch())
+      .count();
+}
+
+Deadline ToDeadline(std::int64_t number) {
+  return Deadline::At(Deadline::Clock::time_point(
+      std::chrono::duration_cast<Deadline::Clock::duration>(std::chrono::nanoseconds(number))));
+}
+
+template <class Head>
+void Put(std::span<std::byte> bytes, const Head& head) {
+  static_assert(std::is_trivially_copyable_v<Head>);
+  std::memcpy(bytes.data(), &head, sizeof(head));
+}
+
+template <class Head>
+Result<Head> Get(std::span<const std::byte> bytes, std::string_view what) {
+  Head head;
+  if (bytes.size() < sizeof(head)) {
+    return InvalidArgument(
+        fmt::format("{} of {} bytes: {} are needed", what, bytes.size(), sizeof(head)));
+  }
+  const std::uint32_t magic = head.magic;
+  std::memcpy(&head, bytes.data(), sizeof(head));
+  if (head.magic != magic) {
+    return InvalidArgument(
+        fmt::format("{} begins with {:#x}: {:#x} is due", what, head.magic, magic));
+  }
+  return head;
+}
+
+}  // namespace
+
+std::size_t LargestTaskMessage() {
+  constexpr std::size_t kArguments = sizeof(ArgumentsHeader) +
+                                     Arguments::kMaxTensors * (sizeof(Tensor) + sizeof(Tag)) +
+                                     Arguments::kMaxScalars * sizeof(std::uint64_t) + 8;
+  return sizeof(TaskHead) + kArguments;
+}
+
+std::vector<std::byte> Encode(const TaskMessage& message) {
+  std::vector<std::byte> bytes(sizeof(TaskHead) + message.arguments.encoded_size());
+  Put(bytes, TaskHead{.number = message.number,
+                      .callable = message.callable,
+                      .deadline = ToNumber(message.deadline)});
+  message.arguments.EncodeTo(std::span(bytes).subspan(sizeof(TaskHead)));
+  return bytes;
+}
+
+std::vector<std::byte> Encode(const Request& request) {
+  std::vector<std::byte> bytes(sizeof(RequestBody));
+  Put(bytes, RequestBody{.kind = static_cast<std::uint32_t>(request.kind),
+                         .number = request.number,
+                         .deadline = ToNumber(request.deadline),
+                         .address = request.address,
+                         .place = request.place,
+                         .size = request.size});
+  return bytes;
+}
+
+std::vector<std::byte> Encode(const Reply& reply) {
+  const std::string_view text = reply.status.message().substr(0, kMaxErrorText);
+  const std::string_view name = reply.status.vendor_name().substr(0, kMaxErrorName);
+  std::vector<std::byte> bytes(sizeof(ReplyHead) + text.size() + name.size());
+  Put(bytes, ReplyHead{.code = static_cast<std::int32_t>(reply.status.code()),
+                       .number = reply.number,
+                       .value = reply.value,
+                       .tasks = reply.stats.tasks,
+                       .bytes_to_device = reply.stats.bytes_to_device,
+                       .bytes_from_device = reply.stats.bytes_from_device,
+                       .uploads = reply.stats.uploads,
+                       .callables = reply.stats.callables,
+                       .vendor_code = reply.status.vendor_code(),
+                       .text = static_cast<std::uint32_t>(text.size()),
+                       .name = static_cast<std::uint32_t>(name.size())});
+  const auto put = [&bytes](std::size_t at, std::string_view words) {
+    std::ranges::transform(words, bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                           [](char c) { return static_cast<std::byte>(c); });
+  };
+  put(sizeof(ReplyHead), text);
+  put(sizeof(ReplyHead) + text.size(), name);
+  return bytes;
+}
+
+Result<TaskMessage> DecodeTask(std::span<const std::byte> bytes) {
+  KEEL_ASSIGN(const TaskHead head, Get<TaskHead>(bytes, "a task"));
+  if (head.reserved != 0) return InvalidArgument("a task has bytes that must be 0 and are not");
+  KEEL_ASSIGN(Arguments arguments, Arguments::Decode(bytes.subspan(sizeof(head))));
+  return TaskMessage{.number = head.number,
+                     .callable = head.callable,
+                     .deadline = ToDeadline(head.deadline),
+                     .arguments = std::move(arguments)};
+}
+
+Result<Request> DecodeRequest(std::span<const std::byte> bytes) {
+  KEEL_ASSIGN(const RequestBody body, Get<RequestBody>(bytes, "a request"));
+  if (bytes.size() != sizeof(body)) {
+    return InvalidArgument(
+        fmt::format("a request of {} bytes: {} are due", bytes.size(), sizeof(body)));
+  }
+  if (body.kind == 0 || body.kind > kLastRequestKind) {
+    return InvalidArgument(fmt::format("a request of kind {}: there is none", body.kind));
+  }
+  if (body.number == 0) return InvalidArgument("a request without a number");
+  return Request{.kind = static_cast<RequestKind>(body.kind),
+                 .number = body.number,
+                 .deadline = ToDeadline(body.deadline),
+                 .address = body.address,
+                 .place = body.place,
+                 .size = body.size};
+}
+
+Result<Reply> DecodeReply(std::span<const std::byte> bytes) {
+  KEEL_ASSIGN(const ReplyHead head, Get<ReplyHead>(bytes, "a reply"));
+  if (head.text > kMaxErrorText || head.name > kMaxErrorName ||
+      bytes.size() != sizeof(head) + head.text + head.name) {
+    return InvalidArgument(fmt::format("a reply of {} bytes, with texts of {} and {}", bytes.size(),
+                                       head.text, head.name));
+  }
+  Reply reply{.number = head.number,
+              .value = head.value,
+              .stats = {.tasks = head.tasks,
+                        .bytes_to_device = head.bytes_to_device,
+                        .bytes_from_device = head.bytes_from_device,
+                        .uploads = head.uploads,
+                        .callables = head.callables}};
+  constexpr auto kLast = static_cast<std::int32_t>(StatusCode::kUnauthenticated);
+  if (head.code < 0 || head.code > kLast) {
+    return InvalidArgument(fmt::format("a reply with status {}: there is none", head.code));
+  }
+  if (head.code == 0) {
+    if (head.text != 0 || head.name != 0 || head.vendor_code != 0) {
+      return InvalidArgument("a reply that is OK, with an error");
+    }
+    return reply;
+  }
+  const auto* const words = reinterpret_cast<const char*>(bytes.data() + sizeof(head));
+  reply.status = Status(static_cast<StatusCode>(head.code), std::string(words, head.text));
+  if (head.vendor_code != 0 || head.name != 0) {
+    reply.status =
+        std::move(reply.status)
+            .WithVendor(head.vendor_code, std::string_view(words + head.text, head.name));
+  }
+  return reply;
+}
+
+}  // namespace keel::task

@@ -1,0 +1,80 @@
+// The messages between an orchestrator and a worker: tasks, control requests, and replies to both,
+// encoded for a lane. Everything in the byte order of the machine: they never leave it.
+//
+// Decoding trusts nothing: kInvalidArgument says what is wrong. What it returns can be encoded
+// again, to the same bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "keel/base/deadline.h"
+#include "keel/base/result.h"
+#include "keel/task/arguments.h"
+#include "task/engine.h"
+
+namespace keel::task {
+
+// Of the messages and of the memory that they travel in (region.h). Both sides must have the same.
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+// Where bytes on the host are: for a thread an address, for a process an offset in the shared
+// memory. The same holds for the host tensors of a TaskMessage.
+using Place = std::uint64_t;
+
+struct TaskMessage {
+  std::uint64_t number = 0;
+  std::uint64_t callable = 0;
+  Deadline deadline = Deadline::Never();
+  Arguments arguments;
+};
+
+// The values travel.
+enum class RequestKind : std::uint32_t {
+  kAllocate = 1,   // size; the reply's value is the address
+  kFree = 2,       // address
+  kCopyTo = 3,     // place to address, size
+  kCopyFrom = 4,   // address to place, size
+  kImagePart = 5,  // place, size: the next bytes of an image, for a process
+  kRegister = 6,   // the parts that came before, or of a thread place and size; value: the callable
+  kUnregister = 7,  // address: the callable
+  kStats = 8,
+  kStop = 9,  // no reply
+};
+inline constexpr std::uint32_t kLastRequestKind = 9;
+
+struct Request {
+  RequestKind kind = RequestKind::kStats;
+  std::uint64_t number = 0;  // not 0
+  Deadline deadline = Deadline::Never();
+  std::uint64_t address = 0;
+  Place place = 0;
+  std::uint64_t size = 0;
+};
+
+// The first reply of a worker, number 0, is its greeting: how its start went, and its version.
+struct Reply {
+  std::uint64_t number = 0;
+  Status status;
+  std::uint64_t value = 0;
+  EngineStats stats;
+};
+
+// Longer ones are cut.
+inline constexpr std::size_t kMaxErrorText = 2000;
+inline constexpr std::size_t kMaxErrorName = 100;
+// Of any message.
+std::size_t LargestTaskMessage();
+inline constexpr std::size_t kLargestReply = 2200;
+
+std::vector<std::byte> Encode(const TaskMessage& message);
+std::vector<std::byte> Encode(const Request& request);
+std::vector<std::byte> Encode(const Reply& reply);
+
+Result<TaskMessage> DecodeTask(std::span<const std::byte> bytes);
+Result<Request> DecodeRequest(std::span<const std::byte> bytes);
+Result<Reply> DecodeReply(std::span<const std::byte> bytes);
+
+}  // namespace keel::task

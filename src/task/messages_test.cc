@@ -1,0 +1,76 @@
+#include "task/messages.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+#include "hal/sim_devices_test.h"
+
+namespace keel::task {
+namespace {
+
+using hal::Need;
+
+TaskMessage SomeTask() {
+  const std::array<std::uint32_t, 2> shape{3, 5};
+  TaskMessage message{.number = 9, .callable = 4};
+  message.deadline = Deadline::At(Deadline::Clock::time_point(std::chrono::nanoseconds(12345)));
+  message.arguments.Add(Tag::kIn, Tensor::Host(&shape, DataType::kUInt8, shape))
+      .Add(Tag::kOut, Tensor::Resident(DeviceAddress(4096), DataType::kFloat32, shape))
+      .AddScalar(1.5F);
+  return message;
+}
+
+TEST(MessagesTest, ATaskComesBackAsItWas) {
+  const TaskMessage sent = SomeTask();
+  const TaskMessage got = Need(DecodeTask(Encode(sent)));
+  EXPECT_EQ(got.number, 9U);
+  EXPECT_EQ(got.callable, 4U);
+  EXPECT_EQ(got.deadline.when(), sent.deadline.when());
+  EXPECT_EQ(got.arguments, sent.arguments);
+}
+
+TEST(MessagesTest, EveryRequestComesBackAsItWas) {
+  for (std::uint32_t kind = 1; kind <= kLastRequestKind; ++kind) {
+    const Request sent{
+        .kind = static_cast<RequestKind>(kind), .number = 7, .address = 1, .place = 2, .size = 3};
+    const Request got = Need(DecodeRequest(Encode(sent)));
+    EXPECT_EQ(got.kind, sent.kind);
+    EXPECT_EQ(got.number, 7U);
+    EXPECT_TRUE(got.deadline.never());
+    EXPECT_EQ(got.address, 1U);
+    EXPECT_EQ(got.place, 2U);
+    EXPECT_EQ(got.size, 3U);
+  }
+}
+
+TEST(MessagesTest, AnErrorKeepsItsCodeItsTextAndTheVendors) {
+  Reply sent{.number = 3, .status = DeviceLost("gone").WithVendor(-7, "SIM_GONE"), .value = 5};
+  sent.stats.uploads = 2;
+  const Reply got = Need(DecodeReply(Encode(sent)));
+  EXPECT_EQ(got.number, 3U);
+  EXPECT_EQ(got.status.ToString(), sent.status.ToString());
+  EXPECT_EQ(got.value, 5U);
+  EXPECT_EQ(got.stats.uploads, 2U);
+}
+
+TEST(MessagesTest, ALongErrorIsCut) {
+  const std::vector<std::byte> bytes = Encode(
+      Reply{.status = Internal(std::string(10'000, 'x')).WithVendor(1, std::string(500, 'y'))});
+  EXPECT_LE(bytes.size(), kLargestReply);
+  EXPECT_EQ(Need(DecodeReply(bytes)).status.message(), std::string(kMaxErrorText, 'x'));
+}
+
+TEST(MessagesTest, TheLargestTaskHasAKnownSize) {
+  const std::array<std::uint32_t, 1> shape{1};
+  TaskMessage message;
+  for (std::size_t i = 0; i < Arguments::kMaxTensors; ++i) {
+    message.arguments.Add(Tag::kIn, Tensor::Resident(DeviceAddress(4096), DataType::kUInt8, shape));
+  }
+  for (std::size_t i = 0; i < Arguments::kMaxScalars; ++i) message.arguments.AddScalar(i);
+  EXPECT_LE(Encode(message).size(), LargestTaskMessage());
+}
+
+}  // namespace
+}  // namespace keel::task

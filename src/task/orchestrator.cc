@@ -1,0 +1,126 @@
+#include "keel/task/orchestrator.h"
+
+#include <utility>
+
+#include "keel/base/log.h"
+#include "task/orchestrator_core.h"
+#include "task/task_state.h"
+#include "task/worker.h"
+
+namespace keel::task {
+
+// --- TaskHandle ------------------------------------------------------------------------------
+
+TaskHandle::TaskHandle(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+std::uint64_t TaskHandle::id() const { return state_ == nullptr ? 0 : state_->id; }
+
+bool TaskHandle::done() const {
+  return state_ != nullptr && state_->done.load(std::memory_order_acquire);
+}
+
+Status TaskHandle::Wait(Deadline deadline) const {
+  if (state_ == nullptr) return FailedPrecondition("this handle is of no task");
+  return state_->core->Wait(*state_, deadline);
+}
+
+Status TaskHandle::error() const {
+  if (state_ == nullptr) return FailedPrecondition("this handle is of no task");
+  return done() ? state_->outcome : OkStatus();
+}
+
+std::optional<WorkerId> TaskHandle::worker() const {
+  if (state_ == nullptr) return std::nullopt;
+  const std::int64_t worker = state_->worker.load(std::memory_order_relaxed);
+  return worker < 0 ? std::nullopt : std::optional(static_cast<WorkerId>(worker));
+}
+
+// --- Orchestrator ----------------------------------------------------------------------------
+
+Orchestrator::Orchestrator(std::shared_ptr<OrchestratorCore> core) : core_(std::move(core)) {}
+
+Orchestrator::~Orchestrator() { core_->Stop(); }
+
+Result<std::unique_ptr<Orchestrator>> Orchestrator::Create(OrchestratorOptions options) {
+  const Transport transport = options.transport;
+  KEEL_ASSIGN(auto core,
+              OrchestratorCore::Create(std::move(options), transport == Transport::kThread
+                                                               ? StartThreadWorker
+                                                               : StartProcessWorker));
+  return std::unique_ptr<Orchestrator>(new Orchestrator(std::move(core)));
+}
+
+WorkerId Orchestrator::worker_count() const { return core_->worker_count(); }
+
+Result<DeviceAddress> Orchestrator::Malloc(WorkerId worker, Bytes size) {
+  return core_->Malloc(worker, size);
+}
+
+Status Orchestrator::Free(WorkerId worker, DeviceAddress address) {
+  return core_->Free(worker, address);
+}
+
+Status Orchestrator::CopyTo(WorkerId worker, DeviceAddress destination, const void* source,
+                            Bytes size) {
+  return core_->CopyTo(worker, destination, source, size);
+}
+
+Status Orchestrator::CopyFrom(WorkerId worker, void* destination, DeviceAddress source,
+                              Bytes size) {
+  return core_->CopyFrom(worker, destination, source, size);
+}
+
+Status Orchestrator::RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size) {
+  return core_->RegisterMemory(worker, address, size);
+}
+
+Status Orchestrator::UnregisterMemory(WorkerId worker, DeviceAddress address) {
+  return core_->UnregisterMemory(worker, address);
+}
+
+Result<Callable> Orchestrator::Register(const Image& image) { return core_->Register(image); }
+
+Status Orchestrator::Unregister(Callable callable) { return core_->Unregister(callable); }
+
+Result<TaskHandle> Orchestrator::Submit(Callable callable, const Arguments& arguments,
+                                        const SubmitOptions& options) {
+  return core_->Submit(callable, {&arguments, 1}, false, {}, options);
+}
+
+Result<TaskHandle> Orchestrator::SubmitGroup(Callable callable, std::span<const Arguments> members,
+                                             std::span<const WorkerId> workers,
+                                             const SubmitOptions& options) {
+  return core_->Submit(callable, members, true, workers, options);
+}
+
+Status Orchestrator::WaitAll(Deadline deadline) { return core_->WaitAll(deadline); }
+
+std::vector<WorkerReport> Orchestrator::Report() const { return core_->Report(); }
+
+std::size_t Orchestrator::live_tasks() const { return core_->live_tasks(); }
+
+// --- Scope -----------------------------------------------------------------------------------
+
+Orchestrator::Scope::Scope(Orchestrator& orchestrator) : orchestrator_(orchestrator) {}
+
+Orchestrator::Scope::~Scope() {
+  const Status status = Close();
+  if (!status.ok()) Log(LogLevel::kWarn, "the memory of a scope: " + status.ToString());
+}
+
+Result<DeviceAddress> Orchestrator::Scope::Malloc(WorkerId worker, Bytes size) {
+  KEEL_ASSIGN(const DeviceAddress address, orchestrator_.Malloc(worker, size));
+  blocks_.emplace_back(worker, address);
+  return address;
+}
+
+Status Orchestrator::Scope::Close() {
+  Status first;
+  for (const auto& [worker, address] : std::exchange(blocks_, {})) {
+    Status status = orchestrator_.Free(worker, address);
+    if (!status.ok() && first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
+}  // namespace keel::task

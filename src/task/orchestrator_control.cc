@@ -1,0 +1,319 @@
+// Memory and callables: calls that go to a worker and come back, without the lock.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "keel/base/log.h"
+#include "task/orchestrator_core.h"
+
+namespace keel::task {
+
+Status OrchestratorCore::EnterLocked(WorkerId worker, Deadline deadline) {
+  Slot& slot = slots_[worker];
+  for (;;) {
+    if (stopping_) return Status(StatusCode::kCancelled, "the orchestrator is being destroyed");
+    if (slot.standing == Standing::kGivenUp) return GivenUpLocked(worker);
+    if (slot.standing == Standing::kUp) {
+      ++slot.controls;
+      return OkStatus();
+    }
+    if (deadline.Passed()) {
+      return Unavailable(fmt::format("{} is being started again, because it was lost: {}",
+                                     slot.name, slot.lost.message()));
+    }
+    if (deadline.never()) {
+      workers_changed_.Wait(mutex_);
+    } else {
+      static_cast<void>(workers_changed_.WaitUntil(mutex_, deadline.when()));
+    }
+  }
+}
+
+void OrchestratorCore::LeaveLocked(WorkerId worker, const Status& outcome) {
+  Slot& slot = slots_[worker];
+  --slot.controls;
+  if (outcome.code() == StatusCode::kUnavailable) static_cast<void>(CheckHealthLocked(worker));
+  if (slot.standing == Standing::kLost && slot.controls == 0) mender_ring_.NotifyOne();
+}
+
+// --- Memory ----------------------------------------------------------------------------------
+
+Result<DeviceAddress> OrchestratorCore::Malloc(WorkerId worker, Bytes size) {
+  KEEL_TRY(CheckWorker(worker));
+  const Deadline deadline = ControlDeadline();
+  const MutexLock lock(mutex_);
+  KEEL_TRY(EnterLocked(worker, deadline));
+  Slot& slot = slots_[worker];
+  Worker& target = *slot.worker;
+  const std::uint64_t generation = slot.generation;
+  mutex_.Unlock();
+  Result<DeviceAddress> address = target.Allocate(size, deadline);
+  mutex_.Lock();
+  LeaveLocked(worker, address.status());
+  if (!address.ok()) return std::move(address).status().Annotate(slot.name);
+  if (slot.generation != generation) {
+    return Unavailable(
+        fmt::format("{} was lost with the memory: {}", slot.name, slot.lost.message()));
+  }
+  slot.blocks.Add(worker, *address, size);
+  return address;
+}
+
+Status OrchestratorCore::Free(WorkerId worker, DeviceAddress address) {
+  KEEL_TRY(CheckWorker(worker));
+  const MutexLock lock(mutex_);
+  WorkerBlocks& blocks = slots_[worker].blocks;
+  const std::shared_ptr<Block> block = blocks.FindAt(address);
+  if (block == nullptr || block->registered) {
+    return InvalidArgument(fmt::format(
+        "{:#x} of worker {} {}", address.value(), worker,
+        block == nullptr ? "is not what Malloc returned, or was freed before"
+                         : "was registered and not allocated here; use UnregisterMemory"));
+  }
+  const Status usable = block->Usable();
+  if (!usable.ok()) {
+    if (block->lost) blocks.Remove(*block);
+    return usable;
+  }
+  block->freed = true;
+  if (block->uses > 0) return OkStatus();
+  blocks.Remove(*block);
+  return FreeNowLocked(block);
+}
+
+Status OrchestratorCore::FreeNowLocked(const std::shared_ptr<Block>& block) {
+  const WorkerId worker = block->worker;
+  const Deadline deadline = ControlDeadline();
+  Slot& slot = slots_[worker];
+  if (slot.standing != Standing::kUp || block->lost) return OkStatus();  // gone with the worker
+  KEEL_TRY(EnterLocked(worker, deadline));
+  Worker& target = *slot.worker;
+  mutex_.Unlock();
+  Status status = target.Free(block->address, deadline);
+  mutex_.Lock();
+  LeaveLocked(worker, status);
+  if (status.ok()) return status;
+  if (slot.standing != Standing::kUp) return OkStatus();
+  // It is still there: the caller may try again.
+  block->freed = false;
+  slot.blocks.PutBack(block);
+  return std::move(status).Annotate(slot.name);
+}
+
+Status OrchestratorCore::BeginCopyLocked(WorkerId worker, DeviceAddress address, Bytes size,
+                                         bool writes, Deadline deadline,
+                                         std::shared_ptr<Block>& block) {
+  block = slots_[worker].blocks.Find(address, size);
+  if (block == nullptr) {
+    return InvalidArgument(
+        fmt::format("the {} at {:#x} of worker {} do not lie in one block that "
+                    "was allocated or registered there",
+                    ToString(size), address.value(), worker));
+  }
+  KEEL_TRY(block->Usable());
+  ++block->uses;
+  std::vector<TaskKey> before;
+  dependencies_.Find({1 + worker, address.value(), address.value() + size.count(), writes}, before);
+  std::vector<std::shared_ptr<Task>> tasks;
+  for (const TaskKey key : before) tasks.push_back(*FindLocked(key));
+  Status status;
+  for (const std::shared_ptr<Task>& task : tasks) {
+    if (!WaitForTaskLocked(*task, deadline)) {
+      status = DeadlineExceeded(fmt::format("task {} uses the memory and is not done", task->id));
+      break;
+    }
+  }
+  if (status.ok() && block->lost) status = block->Usable();
+  if (status.ok()) status = EnterLocked(worker, deadline);
+  if (!status.ok()) ReleaseLocked(block);
+  return status;
+}
+
+Status OrchestratorCore::CopyTo(WorkerId worker, DeviceAddress destination, const void* source,
+                                Bytes size) {
+  KEEL_TRY(CheckWorker(worker));
+  if (size.empty()) return OkStatus();
+  const Deadline deadline = ControlDeadline();
+  const MutexLock lock(mutex_);
+  std::shared_ptr<Block> block;
+  KEEL_TRY(BeginCopyLocked(worker, destination, size, true, deadline, block));
+  Worker& target = *slots_[worker].worker;
+  mutex_.Unlock();
+  Status status = target.CopyTo(destination, source, size, deadline);
+  mutex_.Lock();
+  LeaveLocked(worker, status);
+  ReleaseLocked(block);
+  return std::move(status).Annotate(slots_[worker].name);
+}
+
+Status OrchestratorCore::CopyFrom(WorkerId worker, void* destination, DeviceAddress source,
+                                  Bytes size) {
+  KEEL_TRY(CheckWorker(worker));
+  if (size.empty()) return OkStatus();
+  const Deadline deadline = ControlDeadline();
+  const MutexLock lock(mutex_);
+  std::shared_ptr<Block> block;
+  KEEL_TRY(BeginCopyLocked(worker, source, size, false, deadline, block));
+  Worker& target = *slots_[worker].worker;
+  mutex_.Unlock();
+  Status status = target.CopyFrom(destination, source, size, deadline);
+  mutex_.Lock();
+  LeaveLocked(worker, status);
+  ReleaseLocked(block);
+  return std::move(status).Annotate(slots_[worker].name);
+}
+
+Status OrchestratorCore::RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size) {
+  KEEL_TRY(CheckWorker(worker));
+  const MutexLock lock(mutex_);
+  return slots_[worker].blocks.AddRegistered(worker, address, size);
+}
+
+Status OrchestratorCore::UnregisterMemory(WorkerId worker, DeviceAddress address) {
+  KEEL_TRY(CheckWorker(worker));
+  const MutexLock lock(mutex_);
+  const std::shared_ptr<Block> block = slots_[worker].blocks.FindAt(address);
+  if (block == nullptr || !block->registered) {
+    return InvalidArgument(
+        fmt::format("{:#x} of worker {} {}", address.value(), worker,
+                    block == nullptr ? "was not registered" : "was allocated here; use Free"));
+  }
+  if (block->uses > 0) {
+    return FailedPrecondition(
+        fmt::format("{} tasks and copies still use the {} at {:#x} of worker "
+                    "{}; wait for them first",
+                    block->uses, ToString(block->size), address.value(), worker));
+  }
+  slots_[worker].blocks.Remove(*block);
+  return OkStatus();
+}
+
+// --- Callables ---------------------------------------------------------------------------------
+
+Result<Callable> OrchestratorCore::Register(const Image& image) {
+  KEEL_TRY(Here());
+  Callable callable;
+  {
+    const MutexLock lock(mutex_);
+    callable.id = ++last_callable_;
+    RegisteredCallable entry{callable.id, image, {}, 0, false};
+    entry.numbers.resize(slots_.size());
+    callables_.emplace(callable.id, std::move(entry));
+  }
+  for (WorkerId w = 0; w < worker_count(); ++w) {
+    Status status = RegisterOn(w, callable.id, image);
+    if (status.ok()) continue;
+    const MutexLock lock(mutex_);
+    const DeferredUnregister done = ForgetLocked(callable.id);
+    const Status undone = UnregisterNowLocked(done);
+    if (!undone.ok()) Log(LogLevel::kWarn, undone.ToString());
+    return std::move(status).Annotate(slots_[w].name);
+  }
+  return callable;
+}
+
+Status OrchestratorCore::RegisterOn(WorkerId worker, std::uint64_t callable, const Image& image) {
+  const Deadline deadline = ControlDeadline();
+  const MutexLock lock(mutex_);
+  Slot& slot = slots_[worker];
+  for (;;) {
+    const Status entered = EnterLocked(worker, deadline);
+    if (!entered.ok()) {
+      // The others can still run it.
+      for (const Slot& other : slots_) {
+        if (slot.standing == Standing::kGivenUp && other.standing != Standing::kGivenUp) {
+          return OkStatus();
+        }
+      }
+      return entered;
+    }
+    const std::uint64_t generation = slot.generation;
+    // The mender registers what is in the table with a worker that it starts.
+    const bool there = callables_.at(callable).numbers[worker].has_value();
+    Result<std::uint64_t> number = std::uint64_t{0};
+    if (!there) {
+      Worker& target = *slot.worker;
+      mutex_.Unlock();
+      number = target.Register(image, deadline);
+      mutex_.Lock();
+    }
+    LeaveLocked(worker, number.status());
+    if (slot.generation != generation && !deadline.Passed()) continue;
+    if (!there && number.ok()) callables_.at(callable).numbers[worker] = *number;
+    return number.status();
+  }
+}
+
+OrchestratorCore::DeferredUnregister OrchestratorCore::ForgetLocked(std::uint64_t callable) {
+  const auto at = callables_.find(callable);
+  DeferredUnregister deferred{std::move(at->second.numbers), {}};
+  callables_.erase(at);
+  for (const Slot& slot : slots_) deferred.generations.push_back(slot.generation);
+  return deferred;
+}
+
+Status OrchestratorCore::UnregisterNowLocked(const DeferredUnregister& callable) {
+  Status first;
+  for (WorkerId w = 0; w < slots_.size(); ++w) {
+    Slot& slot = slots_[w];
+    // What was on a worker that was lost is gone.
+    if (!callable.numbers[w].has_value() || slot.generation != callable.generations[w]) continue;
+    const Deadline deadline = ControlDeadline();
+    Status status = EnterLocked(w, deadline);
+    if (status.ok()) {
+      Worker& target = *slot.worker;
+      mutex_.Unlock();
+      status = target.Unregister(*callable.numbers[w], deadline);
+      mutex_.Lock();
+      LeaveLocked(w, status);
+    }
+    if (slot.generation != callable.generations[w]) continue;
+    if (!status.ok() && first.ok()) first = std::move(status).Annotate(slot.name);
+  }
+  return first;
+}
+
+Status OrchestratorCore::Unregister(Callable callable) {
+  KEEL_TRY(Here());
+  const MutexLock lock(mutex_);
+  const auto at = callables_.find(callable.id);
+  if (at == callables_.end() || at->second.unregistered) {
+    return NotFound(fmt::format("callable {} is not registered, or no longer", callable.id));
+  }
+  at->second.unregistered = true;
+  if (at->second.uses > 0) return OkStatus();
+  return UnregisterNowLocked(ForgetLocked(callable.id));
+}
+
+// --- Report --------------------------------------------------------------------------------
+
+std::vector<WorkerReport> OrchestratorCore::Report() {
+  std::vector<WorkerReport> reports;
+  if (!home_.here()) return reports;
+  const MutexLock lock(mutex_);
+  for (WorkerId w = 0; w < slots_.size(); ++w) {
+    Slot& slot = slots_[w];
+    if (!CheckHealthLocked(w) && EnterLocked(w, Deadline::Now()).ok()) {
+      Worker& target = *slot.worker;
+      const std::uint64_t generation = slot.generation;
+      mutex_.Unlock();
+      const Result<EngineStats> stats = target.Stats(ControlDeadline());
+      mutex_.Lock();
+      LeaveLocked(w, stats.status());
+      if (stats.ok() && slot.generation == generation) slot.stats = *stats;
+    }
+    WorkerReport& report = reports.emplace_back();
+    report.worker = w;
+    report.device = slot.device;
+    report.up = slot.standing == Standing::kUp;
+    report.lost = slot.lost;
+    report.restarts = slot.restarts;
+    report.tasks = slot.tasks;
+    report.bytes_to_device = slot.earlier.bytes_to_device + slot.stats.bytes_to_device;
+    report.bytes_from_device = slot.earlier.bytes_from_device + slot.stats.bytes_from_device;
+    report.uploads = slot.earlier.uploads + slot.stats.uploads;
+  }
+  return reports;
+}
+
+}  // namespace keel::task

@@ -1,0 +1,435 @@
+#include "task/orchestrator_core.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+namespace keel::task {
+
+OrchestratorCore::OrchestratorCore(OrchestratorOptions options)
+    : options_(std::move(options)),
+      dependencies_(keys_, 1 + options_.workers.size()),
+      scheduler_(options_.workers.size(), Worker::kCapacity) {}
+
+Result<std::shared_ptr<OrchestratorCore>> OrchestratorCore::Create(OrchestratorOptions options,
+                                                                   const StartWorker& start) {
+  if (options.workers.empty()) return InvalidArgument("an orchestrator needs at least one worker");
+  const Deadline deadline = Deadline::After(options.start_timeout);
+  auto core = MakeSharedHere<OrchestratorCore>(std::move(options));
+  KEEL_ASSIGN(core->doorbell_, Doorbell::Create());
+  std::vector<Slot> slots;
+  for (WorkerId w = 0; w < core->worker_count(); ++w) {
+    const WorkerOptions& worker = core->options_.workers[w];
+    Slot& slot = slots.emplace_back();
+    slot.device = worker.device.empty() ? "default" : worker.device;
+    slot.name = fmt::format("worker {} ({})", w, slot.device);
+    WorkerStart how;
+    how.options = worker;
+    how.orchestration = core->options_.orchestration;
+    how.shared_memory = core->options_.shared_memory;
+    how.program = core->options_.worker_program;
+    how.doorbell = core->doorbell_;
+    Result<std::unique_ptr<Worker>> started = start(how, deadline);
+    if (!started.ok()) return std::move(started).status().Annotate(slot.name);
+    slot.worker = *std::move(started);
+    slot.started = Clock::now();
+    for (std::size_t place = Worker::kCapacity; place > 0; --place)
+      slot.places.push_back(place - 1);
+  }
+  {
+    const MutexLock lock(core->mutex_);
+    core->slots_ = std::move(slots);
+  }
+  try {
+    core->keeper_ = std::thread([core = core.get()] { core->Keep(); });
+    core->mender_ = std::thread([core = core.get()] { core->Mend(); });
+  } catch (const std::system_error& error) {
+    core->Stop();
+    return SystemError("the threads of an orchestrator", error.code().value());
+  }
+  return core;
+}
+
+void OrchestratorCore::Stop() {
+  if (!home_.here()) return;
+  const Deadline deadline = Deadline::After(options_.stop_timeout);
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    scheduler_.RemoveIf([](TaskKey) { return true; });
+    std::vector<std::shared_ptr<Task>> cancelled;
+    for (const std::shared_ptr<Task>& task : tasks_) {
+      if (task == nullptr || task->phase == Task::Phase::kPosted) continue;
+      // All of them are cancelled; none because of another.
+      task->dependents.clear();
+      cancelled.push_back(task);
+    }
+    for (const std::shared_ptr<Task>& task : cancelled) {
+      FinishLocked(
+          task->key,
+          Status(StatusCode::kCancelled,
+                 fmt::format("task {} was not run: its orchestrator was destroyed", task->id)));
+    }
+    static_cast<void>(WaitForAllLocked(deadline));
+    keeper_ring_.NotifyAll();
+    mender_ring_.NotifyAll();
+    workers_changed_.NotifyAll();
+    doorbell_->Ring();
+  }
+  if (keeper_.joinable()) keeper_.join();
+  if (mender_.joinable()) mender_.join();
+
+  const MutexLock lock(mutex_);
+  for (WorkerId w = 0; w < slots_.size(); ++w) {
+    // Together with the lock: a thread in Wait may still pump.
+    slots_[w].worker->Stop(deadline);
+    if (slots_[w].posted_count() > 0) CollectLocked(w, Clock::now());
+    slots_[w].standing = Standing::kGivenUp;
+  }
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    if (tasks_[i] == nullptr) continue;
+    FinishLocked(tasks_[i]->key,
+                 Status(StatusCode::kCancelled,
+                        fmt::format("task {} was still running when its orchestrator was destroyed",
+                                    tasks_[i]->id)));
+  }
+  for (Slot& slot : slots_) {
+    slot.worker.reset();
+    slot.places.assign(Worker::kCapacity, 0);  // nobody looks for results any more
+  }
+}
+
+Status OrchestratorCore::Here() const {
+  if (home_.here()) return OkStatus();
+  return FailedPrecondition(
+      "this orchestrator was made before the process forked; make another one in the child");
+}
+
+Status OrchestratorCore::CheckWorker(WorkerId worker) const {
+  KEEL_TRY(Here());
+  if (worker < worker_count()) return OkStatus();
+  return InvalidArgument(fmt::format("there is no worker {}: they are numbered from 0 to {}",
+                                     worker, worker_count() - 1));
+}
+
+Status OrchestratorCore::GivenUpLocked(WorkerId worker) const {
+  return Unavailable(
+      fmt::format("{} was given up: {}", slots_[worker].name, slots_[worker].lost.message()));
+}
+
+Status OrchestratorCore::NobodyLocked() const {
+  for (WorkerId w = 0; w < slots_.size(); ++w) {
+    if (slots_[w].standing == Standing::kGivenUp) return GivenUpLocked(w);
+  }
+  return Unavailable("no worker is left");
+}
+
+std::shared_ptr<OrchestratorCore::Task>* OrchestratorCore::FindLocked(TaskKey key) {
+  return keys_.alive(key) ? &tasks_[TaskKeys::SlotOf(key)] : nullptr;
+}
+
+// --- Where a task can run ------------------------------------------------------------------
+
+bool OrchestratorCore::HoldsLocked(WorkerId worker, const Arguments& arguments) const {
+  for (const Tensor& tensor : arguments.tensors()) {
+    if (!tensor.resident() || tensor.size().empty()) continue;
+    const auto block = slots_[worker].blocks.Find(DeviceAddress(tensor.address), tensor.size());
+    if (block == nullptr || !block->Usable().ok()) return false;
+  }
+  return true;
+}
+
+Status OrchestratorCore::WhyNowhereLocked(const Arguments& arguments,
+                                          std::optional<WorkerId> named) const {
+  std::string places;
+  for (std::size_t i = 0; i < arguments.tensors().size(); ++i) {
+    const Tensor& tensor = arguments.tensors()[i];
+    if (!tensor.resident() || tensor.size().empty()) continue;
+    std::optional<WorkerId> holder;
+    Status unusable;
+    for (WorkerId w = 0; w < slots_.size(); ++w) {
+      const auto block = slots_[w].blocks.Find(DeviceAddress(tensor.address), tensor.size());
+      if (block == nullptr) continue;
+      const Status usable = block->Usable();
+      if (usable.ok() && (!holder.has_value() || named == w)) holder = w;
+      if (!usable.ok() && (unusable.ok() || named == w)) unusable = usable;
+    }
+    if (named.has_value() && holder == named) continue;
+    if (!unusable.ok() && !holder.has_value()) {
+      return std::move(unusable).Annotate(fmt::format("argument {}", i));
+    }
+    if (!holder.has_value()) {
+      return InvalidArgument(fmt::format(
+          "argument {}: the {} at {:#x} are resident in no block of a worker; allocate them with "
+          "Malloc, or name them with RegisterMemory",
+          i, ToString(tensor.size()), tensor.address));
+    }
+    if (named.has_value()) {
+      return InvalidArgument(
+          fmt::format("argument {}: it is resident on worker {}, and the task names worker {}", i,
+                      *holder, *named));
+    }
+    places += fmt::format("{}argument {} on worker {}", places.empty() ? "" : ", ", i, *holder);
+  }
+  return InvalidArgument(
+      fmt::format("the resident tensors are on several workers: {}; copy them to one", places));
+}
+
+Status OrchestratorCore::PlaceLocked(const Arguments& arguments, std::optional<WorkerId>& worker,
+                                     std::vector<std::shared_ptr<Block>>& blocks) {
+  bool resident = false;
+  for (const Tensor& tensor : arguments.tensors()) {
+    resident |= tensor.resident() && !tensor.size().empty();
+  }
+  if (!resident) return OkStatus();
+  std::optional<WorkerId> found;
+  for (WorkerId w = worker.value_or(0); w < slots_.size(); ++w) {
+    if (HoldsLocked(w, arguments)) {
+      if (found.has_value()) {
+        return InvalidArgument(fmt::format(
+            "the addresses of the resident tensors are those of blocks of worker {} and of worker "
+            "{}; name the worker in SubmitOptions",
+            *found, w));
+      }
+      found = w;
+    }
+    if (worker.has_value()) break;
+  }
+  if (!found.has_value()) return WhyNowhereLocked(arguments, worker);
+  worker = found;
+  for (const Tensor& tensor : arguments.tensors()) {
+    if (!tensor.resident() || tensor.size().empty()) continue;
+    blocks.push_back(slots_[*found].blocks.Find(DeviceAddress(tensor.address), tensor.size()));
+  }
+  return OkStatus();
+}
+
+// --- Submit --------------------------------------------------------------------------------
+
+Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const Arguments> members,
+                                            bool group, std::span<const WorkerId> workers,
+                                            const SubmitOptions& options) {
+  KEEL_TRY(Here());
+  if (members.empty()) return InvalidArgument("a group needs at least one member");
+  if (members.size() > worker_count()) {
+    return InvalidArgument(fmt::format("a group of {} members needs as many workers; there are {}",
+                                       members.size(), worker_count()));
+  }
+  if (!workers.empty() && workers.size() != members.size()) {
+    return InvalidArgument(
+        fmt::format("{} workers are named for {} members: name one for each, or "
+                    "none",
+                    workers.size(), members.size()));
+  }
+  if (group && options.worker.has_value()) {
+    return InvalidArgument("a group names its workers one by one, not in SubmitOptions");
+  }
+  if (options.worker.has_value()) KEEL_TRY(CheckWorker(*options.worker));
+  for (const WorkerId worker : workers) KEEL_TRY(CheckWorker(worker));
+  const std::chrono::nanoseconds timeout = options.timeout.value_or(options_.task_timeout);
+  if (timeout < timeout.zero()) {
+    return InvalidArgument("the timeout of a task is negative; zero means for ever");
+  }
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Status status = members[i].Check();
+    if (!status.ok()) {
+      return group ? std::move(status).Annotate(fmt::format("member {}", i)) : std::move(status);
+    }
+  }
+
+  auto task = MakeSharedHere<Task>();
+  task->core = shared_from_this();
+  // What is as good as for ever is for ever: sums of timeouts stay within their type.
+  task->timeout = Deadline::After(timeout).never() ? timeout.zero() : timeout;
+  task->group = group;
+  task->first.arguments = members[0];
+  task->first.worker = workers.empty() ? options.worker : workers[0];
+  for (std::size_t i = 1; i < members.size(); ++i) {
+    task->rest.push_back({members[i], workers.empty() ? std::nullopt : std::optional(workers[i])});
+  }
+
+  const MutexLock lock(mutex_);
+  if (stopping_) return Status(StatusCode::kCancelled, "the orchestrator is being destroyed");
+  const auto found = callables_.find(callable.id);
+  if (found == callables_.end() || found->second.unregistered) {
+    return NotFound(fmt::format("callable {} is not registered, or no longer", callable.id));
+  }
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Task::Member& member = task->member(i);
+    Status status = PlaceLocked(member.arguments, member.worker, task->blocks);
+    if (status.ok() && member.worker.has_value() &&
+        slots_[*member.worker].standing == Standing::kGivenUp) {
+      status = GivenUpLocked(*member.worker);
+    }
+    if (!status.ok()) {
+      return group ? std::move(status).Annotate(fmt::format("member {}", i)) : std::move(status);
+    }
+  }
+  TouchesLocked(*task);
+  if (group) KEEL_TRY(CheckGroupLocked(*task));
+
+  // Nothing fails from here on.
+  task->callable = &found->second;
+  ++task->callable->uses;
+  for (const std::shared_ptr<Block>& block : task->blocks) ++block->uses;
+  task->id = ++last_id_;
+  task->key = keys_.Take();
+  if (tasks_.size() < keys_.slots()) tasks_.resize(keys_.slots());
+  tasks_[TaskKeys::SlotOf(task->key)] = task;
+  dependencies_.Add(task->key, touches_, waits_for_);
+  task->waits_for = static_cast<std::uint32_t>(waits_for_.size());
+  for (const TaskKey before : waits_for_) (*FindLocked(before))->dependents.push_back(task->key);
+  if (task->waits_for == 0) {
+    ReadyLocked(*task);
+    DispatchLocked(Clock::now());
+  }
+  if (leader_ == nullptr) NeedKeeperLocked();
+  return TaskHandle(std::move(task));
+}
+
+Status OrchestratorCore::CheckGroupLocked(Task& task) {
+  std::vector<bool> taken(slots_.size(), false);
+  for (std::size_t i = 0; i < task.member_count(); ++i) {
+    const std::optional<WorkerId> worker = task.member(i).worker;
+    if (!worker.has_value()) continue;
+    if (taken[*worker]) {
+      return InvalidArgument(
+          fmt::format("member {}: worker {} has a member of the group already", i, *worker));
+    }
+    taken[*worker] = true;
+  }
+  const std::size_t conflict = FindConflict(touches_, touch_members_);
+  if (conflict == touches_.size()) return OkStatus();
+  return InvalidArgument(fmt::format(
+      "member {}: the {} at {:#x} overlap those of another member, and one of the two writes them; "
+      "members of a group run at the same time",
+      touch_members_[conflict], ToString(Bytes(touches_[conflict].end - touches_[conflict].begin)),
+      touches_[conflict].begin));
+}
+
+void OrchestratorCore::TouchesLocked(Task& task) {
+  touches_.clear();
+  touch_members_.clear();
+  for (std::size_t i = 0; i < task.member_count(); ++i) {
+    const Task::Member& member = task.member(i);
+    for (std::size_t t = 0; t < member.arguments.tensors().size(); ++t) {
+      const Tensor& tensor = member.arguments.tensors()[t];
+      const std::uint64_t size = tensor.size().count();
+      if (size == 0) continue;
+      const Space space = tensor.resident() ? 1 + *member.worker : 0;
+      touches_.push_back(
+          {space, tensor.address, tensor.address + size, Writes(member.arguments.tags()[t])});
+      touch_members_.push_back(i);
+    }
+  }
+}
+
+void OrchestratorCore::ReadyLocked(Task& task) {
+  task.phase = Task::Phase::kReady;
+  bool accepted = false;
+  if (task.group) {
+    std::vector<std::optional<WorkerId>> workers;
+    for (std::size_t i = 0; i < task.member_count(); ++i) workers.push_back(task.member(i).worker);
+    accepted = scheduler_.AddGroup(task.key, task.id, workers);
+  } else {
+    accepted = scheduler_.Add(task.key, task.id, task.first.worker);
+  }
+  if (accepted) return;
+  const std::optional<WorkerId> worker = task.first.worker;
+  FinishLocked(task.key, worker.has_value() && slots_[*worker].standing == Standing::kGivenUp
+                             ? GivenUpLocked(*worker)
+                             : NobodyLocked());
+}
+
+// --- The end of a task ---------------------------------------------------------------------
+
+void OrchestratorCore::FinishLocked(TaskKey key, Status status) {
+  endings_.push_back({key, std::move(status)});
+  if (ending_) return;
+  ending_ = true;
+  while (!endings_.empty()) {
+    Ending ending = std::move(endings_.back());
+    endings_.pop_back();
+    EndLocked(ending.task, std::move(ending.status));
+  }
+  ending_ = false;
+}
+
+void OrchestratorCore::EndLocked(TaskKey key, Status status) {
+  std::shared_ptr<Task>* const place = FindLocked(key);
+  if (place == nullptr) return;
+  std::shared_ptr<Task> task = std::move(*place);
+  if (status.ok()) {
+    for (const TaskKey dependent : task->dependents) {
+      std::shared_ptr<Task>* const other = FindLocked(dependent);
+      if (other != nullptr && --(*other)->waits_for == 0) ReadyLocked(**other);
+    }
+    RetireLocked(std::move(task), OkStatus());
+    return;
+  }
+  // Everything that comes after it, with this one as the reason.
+  const std::uint64_t root = task->id;
+  const std::string reason(status.message());
+  std::vector<TaskKey> after = std::move(task->dependents);
+  RetireLocked(std::move(task), std::move(status));
+  while (!after.empty()) {
+    const TaskKey next = after.back();
+    after.pop_back();
+    std::shared_ptr<Task>* const other = FindLocked(next);
+    if (other == nullptr) continue;
+    std::shared_ptr<Task> aborted = std::move(*other);
+    after.insert(after.end(), aborted->dependents.begin(), aborted->dependents.end());
+    const std::uint64_t id = aborted->id;
+    RetireLocked(std::move(aborted),
+                 Status(StatusCode::kAborted,
+                        fmt::format("task {} was not run: task {}, which it depends on, failed: {}",
+                                    id, root, reason)));
+  }
+}
+
+void OrchestratorCore::RetireLocked(std::shared_ptr<Task> task, Status outcome) {
+  keys_.Release(task->key);
+  for (const std::shared_ptr<Block>& block : task->blocks) ReleaseLocked(block);
+  RegisteredCallable& callable = *task->callable;
+  if (--callable.uses == 0 && callable.unregistered) {
+    unregisters_.push_back(ForgetLocked(callable.id));
+    mender_ring_.NotifyOne();
+  }
+  task->callable = nullptr;
+  task->first.arguments = Arguments();
+  task->rest.clear();
+  task->dependents = {};
+  task->blocks.clear();
+  task->outcome = std::move(outcome);
+  task->done.store(true, std::memory_order_release);
+  for (Waiter* const waiter : task->waiters) ReadyWaiterLocked(*waiter);
+  for (AllWaiter& all : all_waiters_) {
+    if (task->id <= all.last_id && --all.left == 0) ReadyWaiterLocked(all.waiter);
+  }
+}
+
+void OrchestratorCore::ReadyWaiterLocked(Waiter& waiter) {
+  waiter.ready = true;
+  if (&waiter != leader_) {
+    waiter.changed.NotifyOne();
+  } else if (sleepers_ > 0) {
+    doorbell_->Ring();
+  }
+}
+
+void OrchestratorCore::ReleaseLocked(const std::shared_ptr<Block>& block) {
+  if (--block->uses > 0 || !block->freed || block->lost) return;
+  slots_[block->worker].blocks.Remove(*block);
+  frees_.push_back(block);
+  mender_ring_.NotifyOne();
+}
+
+std::size_t OrchestratorCore::live_tasks() {
+  if (!home_.here()) return 0;
+  const MutexLock lock(mutex_);
+  return keys_.size();
+}
+
+}  // namespace keel::task

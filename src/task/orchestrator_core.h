@@ -1,0 +1,263 @@
+// OrchestratorCore: what is behind an Orchestrator: the table of tasks, the workers, and who moves
+// tasks on.
+//
+// One lock guards all of it. No call to a worker that can wait is made under it.
+//
+// Who drives. Submit posts what is ready to the workers itself. After that somebody must collect
+// results, resolve dependencies and post what has become ready: "pump". A thread that waits for a
+// task pumps, and sleeps on the doorbell that all workers ring; of several waiting threads one
+// leads and wakes the others. When nobody waits the keeper does, a thread of the core. It need not
+// be told of every task: while it sleeps it looks every kTick whether it is needed, and only after
+// kIdleTicks without need does it sleep until it is woken. So a program that submits and waits pays
+// for no thread but the worker's.
+// The mender is a second thread of the core, for what takes long: starting lost workers again, and
+// freeing and unregistering what was in use when it was asked for.
+//
+// Loss. When a worker is lost, the task that it was running ends with the worker's error. Those
+// that were posted behind it were never begun; they are ready again, here or elsewhere, but for
+// those with tensors on that worker, which end with kUnavailable. A worker that cannot be started
+// kMaxStarts times in a row, or is lost as often right after it was started and without a task, is
+// given up: what can run only there ends with that error.
+//
+// Timeouts. The time of a task begins when those before it on its worker have ended, and the worker
+// is told a moment: so a task with a timeout is posted behind others only if these have one too,
+// and is allowed the time of all of them, at most kTimedAhead.
+//
+// In a forked child every call is kFailedPrecondition.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fork.h"
+#include "keel/base/mutex.h"
+#include "keel/task/orchestrator.h"
+#include "task/dependencies.h"
+#include "task/scheduler.h"
+#include "task/task_keys.h"
+#include "task/task_state.h"
+#include "task/worker.h"
+#include "task/worker_blocks.h"
+
+namespace keel::task {
+
+struct RegisteredCallable {
+  std::uint64_t id = 0;
+  Image image;
+  std::vector<std::optional<std::uint64_t>> numbers;  // of each worker; none: not there
+  std::uint64_t uses = 0;                             // tasks
+  bool unregistered = false;
+};
+
+class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
+ public:
+  using StartWorker =
+      std::function<Result<std::unique_ptr<Worker>>(const WorkerStart& start, Deadline deadline)>;
+  using Task = TaskHandle::State;
+  static constexpr int kMaxStarts = 3;
+  static constexpr std::chrono::milliseconds kTick{1};
+  static constexpr int kIdleTicks = 16;
+  static constexpr std::size_t kTimedAhead = 8;
+  static constexpr std::chrono::seconds kAtOnce{10};
+  static constexpr std::chrono::milliseconds kRestartPause{20};
+  static constexpr std::chrono::seconds kLongestSleep{1};
+
+  static Result<std::shared_ptr<OrchestratorCore>> Create(OrchestratorOptions options,
+                                                          const StartWorker& start);
+  explicit OrchestratorCore(OrchestratorOptions options);
+  // ~Orchestrator. Once.
+  void Stop() KEEL_EXCLUDES(mutex_);
+
+  WorkerId worker_count() const { return static_cast<WorkerId>(options_.workers.size()); }
+
+  // As Orchestrator's.
+  Result<DeviceAddress> Malloc(WorkerId worker, Bytes size) KEEL_EXCLUDES(mutex_);
+  Status Free(WorkerId worker, DeviceAddress address) KEEL_EXCLUDES(mutex_);
+  Status CopyTo(WorkerId worker, DeviceAddress destination, const void* source, Bytes size)
+      KEEL_EXCLUDES(mutex_);
+  Status CopyFrom(WorkerId worker, void* destination, DeviceAddress source, Bytes size)
+      KEEL_EXCLUDES(mutex_);
+  Status RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size) KEEL_EXCLUDES(mutex_);
+  Status UnregisterMemory(WorkerId worker, DeviceAddress address) KEEL_EXCLUDES(mutex_);
+  Result<Callable> Register(const Image& image) KEEL_EXCLUDES(mutex_);
+  Status Unregister(Callable callable) KEEL_EXCLUDES(mutex_);
+  Result<TaskHandle> Submit(Callable callable, std::span<const Arguments> members, bool group,
+                            std::span<const WorkerId> workers, const SubmitOptions& options)
+      KEEL_EXCLUDES(mutex_);
+  Status Wait(Task& task, Deadline deadline) KEEL_EXCLUDES(mutex_);
+  Status WaitAll(Deadline deadline) KEEL_EXCLUDES(mutex_);
+  std::vector<WorkerReport> Report() KEEL_EXCLUDES(mutex_);
+  std::size_t live_tasks() KEEL_EXCLUDES(mutex_);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
+  enum class Standing : std::uint8_t { kUp, kLost, kStarting, kGivenUp };
+
+  struct Posted {
+    std::uint64_t token = 0;  // 0: free
+    TaskKey task = 0;
+    std::size_t member = 0;
+    std::chrono::nanoseconds timeout{0};
+  };
+  struct Slot {
+    std::string name;  // "worker 1 (sim:1)"
+    std::string device;
+    std::unique_ptr<Worker> worker;
+    WorkerBlocks blocks;
+    Standing standing = Standing::kUp;
+    Status lost;                   // the last time
+    std::uint64_t generation = 0;  // how often it was lost
+    std::uint64_t restarts = 0;
+    std::uint64_t tasks = 0;
+    int failed_starts = 0;  // in a row
+    bool used = false;      // a task was posted since it was started
+    Time started{};
+    Time start_at{};           // not before
+    std::size_t controls = 0;  // control calls under way
+    EngineStats stats;         // the last that was heard
+    EngineStats earlier;       // of those that were lost
+    std::array<Posted, Worker::kCapacity> posted{};
+    std::vector<std::size_t> places;  // free ones of `posted`
+    std::uint64_t posts = 0;
+    std::size_t endless = 0;                  // of those posted, without a timeout
+    std::chrono::nanoseconds posted_time{0};  // the timeouts of the others
+    bool last_answer = false;                 // it said that it ends
+    std::size_t posted_count() const { return Worker::kCapacity - places.size(); }
+  };
+  struct Ending {
+    TaskKey task = 0;
+    Status status;
+  };
+  struct AllWaiter {
+    std::uint64_t last_id = 0;
+    std::size_t left = 0;
+    Waiter waiter;
+  };
+  struct DeferredUnregister {
+    std::vector<std::optional<std::uint64_t>> numbers;
+    std::vector<std::uint64_t> generations;
+  };
+
+  Status Here() const;
+  Status CheckWorker(WorkerId worker) const;
+  Deadline ControlDeadline() const { return Deadline::After(options_.control_timeout); }
+  // Why a worker that was given up takes nothing.
+  Status GivenUpLocked(WorkerId worker) const KEEL_REQUIRES(mutex_);
+  Status NobodyLocked() const KEEL_REQUIRES(mutex_);
+
+  // --- Tasks: orchestrator_core.cc ---------------------------------------------------------
+
+  std::shared_ptr<Task>* FindLocked(TaskKey key) KEEL_REQUIRES(mutex_);
+  // Where a member must run because of its resident tensors, and the blocks they are in.
+  Status PlaceLocked(const Arguments& arguments, std::optional<WorkerId>& worker,
+                     std::vector<std::shared_ptr<Block>>& blocks) KEEL_REQUIRES(mutex_);
+  bool HoldsLocked(WorkerId worker, const Arguments& arguments) const KEEL_REQUIRES(mutex_);
+  Status WhyNowhereLocked(const Arguments& arguments, std::optional<WorkerId> named) const
+      KEEL_REQUIRES(mutex_);
+  Status CheckGroupLocked(Task& task) KEEL_REQUIRES(mutex_);
+  void TouchesLocked(Task& task) KEEL_REQUIRES(mutex_);
+  void ReadyLocked(Task& task) KEEL_REQUIRES(mutex_);
+  // Ends a task, and with an error those that depend on it. May be called again from within: it
+  // works through a list, whatever the depth of a chain.
+  void FinishLocked(TaskKey key, Status status) KEEL_REQUIRES(mutex_);
+  void EndLocked(TaskKey key, Status status) KEEL_REQUIRES(mutex_);
+  void RetireLocked(std::shared_ptr<Task> task, Status outcome) KEEL_REQUIRES(mutex_);
+  void ReleaseLocked(const std::shared_ptr<Block>& block) KEEL_REQUIRES(mutex_);
+  void ReadyWaiterLocked(Waiter& waiter) KEEL_REQUIRES(mutex_);
+
+  // --- Moving on: orchestrator_pump.cc -----------------------------------------------------
+
+  void PumpLocked() KEEL_REQUIRES(mutex_);
+  void CollectLocked(WorkerId worker, Time now) KEEL_REQUIRES(mutex_);
+  void DispatchLocked(Time now) KEEL_REQUIRES(mutex_);
+  void PostLocked(Task& task, std::size_t member, WorkerId worker, Time now) KEEL_REQUIRES(mutex_);
+  void MemberEndedLocked(Task& task, Status status) KEEL_REQUIRES(mutex_);
+  // Ready again: it was not begun.
+  void AgainLocked(Task& task) KEEL_REQUIRES(mutex_);
+  // Looks, and if the worker is lost does everything that follows.
+  bool CheckHealthLocked(WorkerId worker) KEEL_REQUIRES(mutex_);
+  void LostLocked(WorkerId worker, Status why) KEEL_REQUIRES(mutex_);
+  void GiveUpLocked(WorkerId worker) KEEL_REQUIRES(mutex_);
+  Deadline NextWakeLocked() const KEEL_REQUIRES(mutex_);
+  // Pumps, or lets another thread do so, until the waiter is ready. False: the deadline.
+  bool WaitLocked(Waiter& waiter, Deadline deadline) KEEL_REQUIRES(mutex_);
+  bool WaitForTaskLocked(Task& task, Deadline deadline) KEEL_REQUIRES(mutex_);
+  bool WaitForAllLocked(Deadline deadline) KEEL_REQUIRES(mutex_);
+  void SleepLocked(std::uint32_t seen, Deadline deadline) KEEL_REQUIRES(mutex_);
+  void NeedKeeperLocked() KEEL_REQUIRES(mutex_);
+  void Keep() KEEL_EXCLUDES(mutex_);
+
+  // --- Memory and callables: orchestrator_control.cc ----------------------------------------
+
+  // Counts a control call in, which keeps the worker from being started again. Waits for a worker
+  // that is being started.
+  Status EnterLocked(WorkerId worker, Deadline deadline) KEEL_REQUIRES(mutex_);
+  // `outcome` may say that the worker is lost.
+  void LeaveLocked(WorkerId worker, const Status& outcome) KEEL_REQUIRES(mutex_);
+  // Finds the block and waits for the tasks that are in the way. The block has a use more.
+  Status BeginCopyLocked(WorkerId worker, DeviceAddress address, Bytes size, bool writes,
+                         Deadline deadline, std::shared_ptr<Block>& block) KEEL_REQUIRES(mutex_);
+  Status FreeNowLocked(const std::shared_ptr<Block>& block) KEEL_REQUIRES(mutex_);
+  Status RegisterOn(WorkerId worker, std::uint64_t callable, const Image& image)
+      KEEL_EXCLUDES(mutex_);
+  // Takes the callable out of the table.
+  DeferredUnregister ForgetLocked(std::uint64_t callable) KEEL_REQUIRES(mutex_);
+  Status UnregisterNowLocked(const DeferredUnregister& callable) KEEL_REQUIRES(mutex_);
+
+  // --- The mender: orchestrator_mender.cc ---------------------------------------------------
+
+  void Mend() KEEL_EXCLUDES(mutex_);
+  void RestartLocked(WorkerId worker) KEEL_REQUIRES(mutex_);
+  Result<std::vector<std::pair<std::uint64_t, std::uint64_t>>> StartAgain(
+      Worker& worker, const std::vector<std::pair<std::uint64_t, Image>>& callables) const;
+
+  const OrchestratorOptions options_;
+  const Home home_;
+  std::shared_ptr<Doorbell> doorbell_;  // set by Create
+
+  Mutex mutex_;
+  TaskKeys keys_ KEEL_GUARDED_BY(mutex_);
+  Dependencies dependencies_ KEEL_GUARDED_BY(mutex_);
+  Scheduler scheduler_ KEEL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Task>> tasks_ KEEL_GUARDED_BY(mutex_);  // by the slot of the key
+  std::vector<Slot> slots_ KEEL_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, RegisteredCallable> callables_ KEEL_GUARDED_BY(mutex_);
+  std::uint64_t last_callable_ KEEL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t last_id_ KEEL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ KEEL_GUARDED_BY(mutex_) = false;
+
+  std::vector<Ending> endings_ KEEL_GUARDED_BY(mutex_);
+  bool ending_ KEEL_GUARDED_BY(mutex_) = false;
+  // Kept for their memory.
+  std::vector<Touch> touches_ KEEL_GUARDED_BY(mutex_);
+  std::vector<std::size_t> touch_members_ KEEL_GUARDED_BY(mutex_);
+  std::vector<TaskKey> waits_for_ KEEL_GUARDED_BY(mutex_);
+  std::vector<TaskResult> results_ KEEL_GUARDED_BY(mutex_);
+
+  Waiter* leader_ KEEL_GUARDED_BY(mutex_) = nullptr;
+  std::vector<Waiter*> followers_ KEEL_GUARDED_BY(mutex_);
+  std::list<AllWaiter> all_waiters_ KEEL_GUARDED_BY(mutex_);
+  // Threads that sleep on the doorbell, and when they wake by themselves at the latest.
+  int sleepers_ KEEL_GUARDED_BY(mutex_) = 0;
+  Deadline wake_ KEEL_GUARDED_BY(mutex_) = Deadline::Never();
+
+  CondVar workers_changed_;
+  CondVar keeper_ring_;
+  bool keeper_asleep_ KEEL_GUARDED_BY(mutex_) = false;
+  CondVar mender_ring_;
+  std::vector<std::shared_ptr<Block>> frees_ KEEL_GUARDED_BY(mutex_);
+  std::vector<DeferredUnregister> unregisters_ KEEL_GUARDED_BY(mutex_);
+  std::thread keeper_;
+  std::thread mender_;
+};
+
+}  // namespace keel::task

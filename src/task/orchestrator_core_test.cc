@@ -1,0 +1,538 @@
+// Order, failure and loss, with workers that do what the test says.
+#include "task/orchestrator_core.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+#include "task/fake_worker_test.h"
+#include "task/orchestrator_test.h"
+
+namespace keel::task {
+namespace {
+
+class OrchestratorCoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override { SetLogLevel(LogLevel::kOff); }
+  void TearDown() override {
+    if (core_ != nullptr) core_->Stop();
+    SetLogLevel(LogLevel::kWarn);
+  }
+
+  void Start(std::size_t workers, OrchestratorOptions options = {}) {
+    options.workers.resize(workers);
+    options.stop_timeout = milliseconds(1);
+    core_ = Need(OrchestratorCore::Create(
+        std::move(options),
+        [this](const WorkerStart& start, Deadline) -> Result<std::unique_ptr<Worker>> {
+          auto worker = std::make_unique<FakeWorker>(start.doorbell);
+          fakes_.push_back(worker.get());
+          return std::unique_ptr<Worker>(std::move(worker));
+        }));
+    callable_ = Need(core_->Register(NoopImage()));
+  }
+  TaskHandle Submit(const Arguments& arguments = {}, const SubmitOptions& options = {}) {
+    return Need(core_->Submit(callable_, {&arguments, 1}, false, {}, options));
+  }
+  TaskHandle SubmitTo(WorkerId worker, const Arguments& arguments = {},
+                      std::optional<std::chrono::nanoseconds> timeout = {}) {
+    return Submit(arguments, {.worker = worker, .timeout = timeout});
+  }
+  TaskHandle SubmitGroup(std::vector<WorkerId> workers) {
+    const std::vector<Arguments> members(workers.size());
+    return Need(core_->Submit(callable_, members, true, workers, {}));
+  }
+  bool Posted(WorkerId worker, std::size_t count) {
+    return Soon([&] { return fakes_[worker]->posted() == count; });
+  }
+  WorkerReport ReportOf(WorkerId worker) { return core_->Report()[worker]; }
+  bool Up(WorkerId worker) {
+    return Soon([&] { return ReportOf(worker).up; });
+  }
+
+  std::vector<FakeWorker*> fakes_;
+  std::shared_ptr<OrchestratorCore> core_;
+  Callable callable_;
+};
+
+TEST_F(OrchestratorCoreTest, ReadyTasksArePostedBySubmitItself) {
+  Start(2);
+  const TaskHandle one = Submit();
+  EXPECT_EQ(fakes_[0]->posted() + fakes_[1]->posted(), 1U);
+  Submit();
+  EXPECT_EQ(fakes_[0]->posted(), 1U);
+  EXPECT_EQ(fakes_[1]->posted(), 1U);
+  EXPECT_EQ(one.worker(), WorkerId{0});
+}
+
+TEST_F(OrchestratorCoreTest, ADependentIsPostedWhenWhatItWaitsForIsDone) {
+  Start(2);
+  std::vector<float> x(4);
+  const TaskHandle writer = Submit(Arguments().Add(Tag::kOut, On(x)));
+  const TaskHandle reader = Submit(Arguments().Add(Tag::kIn, On(x)));
+  const TaskHandle second = Submit(Arguments().Add(Tag::kIn, On(x)));
+  EXPECT_EQ(fakes_[0]->ever_posted() + fakes_[1]->ever_posted(), 1U);
+  fakes_[0]->Answer();
+  // Nobody waits: the keeper goes on.
+  EXPECT_TRUE(Soon([&] { return fakes_[0]->ever_posted() + fakes_[1]->ever_posted() == 3; }));
+  EXPECT_TRUE(writer.done());
+  EXPECT_FALSE(reader.done());
+  EXPECT_FALSE(second.done());
+}
+
+TEST_F(OrchestratorCoreTest, ADependentIsPostedAlsoAfterALongRest) {
+  Start(1);
+  // Long enough for the keeper to sleep until it is woken.
+  std::this_thread::sleep_for(10 * OrchestratorCore::kIdleTicks * OrchestratorCore::kTick);
+  std::vector<float> x(4);
+  Submit(Arguments().Add(Tag::kOut, On(x)));
+  const TaskHandle reader = Submit(Arguments().Add(Tag::kIn, On(x)));
+  fakes_[0]->Answer();
+  ASSERT_TRUE(Posted(0, 1));
+  // And if it went to sleep while somebody waited.
+  EXPECT_EQ(
+      reader.Wait(Deadline::After(10 * OrchestratorCore::kIdleTicks * OrchestratorCore::kTick))
+          .code(),
+      StatusCode::kDeadlineExceeded);
+  fakes_[0]->Answer();
+  EXPECT_TRUE(Soon([&] { return reader.done(); }));
+}
+
+TEST_F(OrchestratorCoreTest, T1_EqualAddressesOfTwoWorkersOrderNothing) {
+  Start(2);
+  const DeviceAddress one = Need(core_->Malloc(0, 1_KiB));
+  const DeviceAddress two = Need(core_->Malloc(1, 1_KiB));
+  ASSERT_EQ(one, two) << "the premise";
+  const Arguments arguments = Arguments().Add(Tag::kInOut, At<float>(one, 16));
+  SubmitTo(0, arguments);
+  SubmitTo(1, arguments);
+  EXPECT_EQ(fakes_[0]->posted(), 1U);
+  EXPECT_EQ(fakes_[1]->posted(), 1U) << "it does not wait for the other's";
+  // Nor is a host tensor at the same address the same.
+  const std::array<std::uint32_t, 1> shape{16};
+  SubmitTo(1, Arguments().Add(Tag::kInOut, Tensor::Host(reinterpret_cast<const void*>(one.value()),
+                                                        DataType::kFloat32, shape)));
+  EXPECT_EQ(fakes_[1]->posted(), 2U);
+  SubmitTo(1, arguments);
+  EXPECT_EQ(fakes_[1]->posted(), 2U) << "this one does";
+}
+
+std::uint64_t Many() {
+  const char* const soak = std::getenv("KEEL_SOAK");
+  return soak != nullptr && *soak != '\0' ? 1'000'000 : 100'000;
+}
+
+// Far deeper than a stack, also with a sanitizer, which takes its time.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t kLinks = 100'000;
+#else
+constexpr std::uint64_t kLinks = 1'000'000;
+#endif
+
+TEST_F(OrchestratorCoreTest, T10_AFailureEndsAChainOfAMillionWithoutRecursion) {
+  Start(1);
+  std::vector<float> x(4);
+  const Arguments arguments = Arguments().Add(Tag::kInOut, On(x));
+  const TaskHandle first = Submit(arguments);
+  TaskHandle last;
+  for (std::uint64_t i = 0; i < kLinks; ++i) last = Submit(arguments);
+  EXPECT_EQ(core_->live_tasks(), kLinks + 1);
+  fakes_[0]->Answer(Internal("broken"));
+  EXPECT_EQ(last.Wait(Long()).code(), StatusCode::kAborted);
+  EXPECT_EQ(MessageOf(last.error()), "task " + std::to_string(last.id()) +
+                                         " was not run: task 1, which it depends on, failed: "
+                                         "broken");
+  EXPECT_EQ(core_->live_tasks(), 0U);
+  EXPECT_EQ(fakes_[0]->ever_posted(), 1U);
+}
+
+TEST_F(OrchestratorCoreTest, ManyTasksHoldConstantMemory) {
+  Start(2);
+  for (FakeWorker* fake : fakes_) fake->SetEager(true);
+  std::vector<float> x(1000);
+  TaskHandle last;
+  std::size_t most = 0;
+  for (std::uint64_t i = 0; i < Many(); ++i) {
+    const std::vector<float> view(x.begin(), x.begin() + 1);
+    const std::array<std::uint32_t, 1> one{1};
+    last = Submit(
+        Arguments().Add(Tag::kInOut, Tensor::Host(&x[i % x.size()], DataType::kFloat32, one)));
+    if (i % 64 == 0) {
+      most = std::max(most, core_->live_tasks());
+      EXPECT_TRUE(IsOk(last.Wait(Long())));
+    }
+  }
+  EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
+  EXPECT_EQ(core_->live_tasks(), 0U);
+  EXPECT_LE(most, 256U);
+}
+
+TEST_F(OrchestratorCoreTest, ATaskThatIsLostWithItsWorkerEndsAndTheOnesBehindItRunAgain) {
+  Start(2);
+  const TaskHandle begun = SubmitTo(0);
+  const TaskHandle behind = SubmitTo(0);
+  const TaskHandle third = SubmitTo(0);
+  ASSERT_EQ(fakes_[0]->posted(), 3U);
+  fakes_[0]->Lose(Unavailable("killed by signal 9"));
+  EXPECT_EQ(begun.Wait(Long()).code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(begun.error()), HasSubstr("signal 9"));
+  ASSERT_TRUE(Posted(0, 2)) << "on the worker that was started again";
+  fakes_[0]->Answer();
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(behind.Wait(Long())));
+  EXPECT_TRUE(IsOk(third.Wait(Long())));
+  const WorkerReport report = ReportOf(0);
+  EXPECT_TRUE(report.up);
+  EXPECT_EQ(report.restarts, 1U);
+  EXPECT_EQ(report.tasks, 3U);
+  EXPECT_THAT(MessageOf(report.lost), HasSubstr("signal 9"));
+}
+
+TEST_F(OrchestratorCoreTest, WhatWasOnALostWorkerIsUnavailable) {
+  Start(2);
+  const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
+  const Arguments arguments = Arguments().Add(Tag::kInOut, At<float>(block, 16));
+  const TaskHandle running = Submit(arguments);
+  const TaskHandle waiting = Submit(arguments);
+  const TaskHandle elsewhere = SubmitTo(1);
+  fakes_[0]->Lose(Unavailable("it died"));
+  EXPECT_EQ(running.Wait(Long()).code(), StatusCode::kUnavailable);
+  // It depends on the other, and had its memory there: either is told.
+  EXPECT_FALSE(waiting.Wait(Long()).ok());
+  EXPECT_FALSE(elsewhere.done());
+  ASSERT_TRUE(Up(0));
+  const Status use = core_->Submit(callable_, {&arguments, 1}, false, {}, {}).status();
+  EXPECT_EQ(use.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(use), HasSubstr("argument 0: the 1 KiB at"));
+  EXPECT_THAT(MessageOf(use), HasSubstr("were lost with it"));
+  float value = 0;
+  EXPECT_EQ(core_->CopyTo(0, block, &value, 4_B).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kInvalidArgument) << "now it is forgotten";
+  // The worker itself is as good as new.
+  const DeviceAddress fresh = Need(core_->Malloc(0, 1_KiB));
+  const TaskHandle again = Submit(Arguments().Add(Tag::kInOut, At<float>(fresh, 16)));
+  ASSERT_TRUE(Posted(0, 1));
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(again.Wait(Long())));
+  fakes_[1]->Answer();
+  EXPECT_TRUE(IsOk(elsewhere.Wait(Long())));
+}
+
+TEST_F(OrchestratorCoreTest, ATaskThatWaitsForAnotherAndHasItsMemoryOnALostWorkerEnds) {
+  Start(2);
+  std::vector<float> x(4);
+  const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
+  const TaskHandle writer = SubmitTo(1, Arguments().Add(Tag::kOut, On(x)));
+  const TaskHandle waiting =
+      Submit(Arguments().Add(Tag::kIn, On(x)).Add(Tag::kInOut, At<float>(block, 16)));
+  fakes_[0]->Lose(Unavailable("it died"));
+  EXPECT_FALSE(core_->Report()[0].up && core_->Report()[0].restarts == 0);
+  EXPECT_EQ(waiting.Wait(Long()).code(), StatusCode::kUnavailable);
+  EXPECT_FALSE(writer.done());
+}
+
+TEST_F(OrchestratorCoreTest, TasksThatNeedNoWorkerOfTheirOwnGoToTheOthers) {
+  Start(2);
+  fakes_[0]->FailRestart(Unavailable("no such device"));
+  fakes_[0]->Lose(Unavailable("it died"));
+  fakes_[1]->SetEager(true);
+  for (int i = 0; i < 10; ++i) {
+    const TaskHandle task = Submit();
+    EXPECT_TRUE(IsOk(task.Wait(Long())));
+    EXPECT_EQ(task.worker(), WorkerId{1});
+  }
+}
+
+TEST_F(OrchestratorCoreTest, AWorkerThatDoesNotStartIsGivenUp) {
+  Start(2);
+  std::vector<float> x(4);
+  const TaskHandle other = SubmitTo(1, Arguments().Add(Tag::kOut, On(x)));
+  const TaskHandle later = SubmitTo(0, Arguments().Add(Tag::kIn, On(x)));
+  fakes_[0]->FailRestart(NotFound("no such device"));
+  fakes_[0]->Lose(Unavailable("it died"));
+  const TaskHandle pinned = SubmitTo(0);
+  EXPECT_EQ(pinned.Wait(Long()).code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(pinned.error()), HasSubstr("worker 0 (default) was given up"));
+  EXPECT_THAT(MessageOf(pinned.error()), HasSubstr("no such device"));
+  EXPECT_LE(fakes_[0]->restarts(), OrchestratorCore::kMaxStarts);
+  const Arguments none;
+  EXPECT_EQ(
+      core_->Submit(callable_, {&none, 1}, false, {}, {.worker = 0, .timeout = {}}).status().code(),
+      StatusCode::kUnavailable);
+  EXPECT_EQ(core_->Malloc(0, 1_KiB).status().code(), StatusCode::kUnavailable);
+  fakes_[1]->Answer();
+  EXPECT_TRUE(IsOk(other.Wait(Long())));
+  EXPECT_EQ(later.Wait(Long()).code(), StatusCode::kUnavailable) << "it got ready too late";
+  EXPECT_FALSE(ReportOf(0).up);
+  EXPECT_TRUE(Need(core_->Register(NoopImage(7))).id != 0) << "the other worker can run it";
+  // With the last one goes everything.
+  const TaskHandle anywhere = Submit();
+  const TaskHandle behind = Submit();
+  fakes_[1]->FailRestart(NotFound("no such device"));
+  fakes_[1]->Lose(Unavailable("it died"));
+  EXPECT_EQ(anywhere.Wait(Long()).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(behind.Wait(Long()).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(Submit().Wait(Long()).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(core_->live_tasks(), 0U);
+}
+
+TEST_F(OrchestratorCoreTest, AWorkerThatIsLostRightAfterItWasStartedIsGivenUp) {
+  Start(2);
+  for (int i = 0; i < OrchestratorCore::kMaxStarts; ++i) {
+    ASSERT_TRUE(Up(0)) << i;
+    fakes_[0]->Lose(Unavailable("it died"));
+    EXPECT_FALSE(ReportOf(0).up);
+  }
+  EXPECT_EQ(core_->Malloc(0, 1_KiB).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(fakes_[0]->restarts(), OrchestratorCore::kMaxStarts - 1);
+}
+
+TEST_F(OrchestratorCoreTest, T10_TasksThatCrashAWorkerDoNotMakeItGivenUp) {
+  Start(1);
+  for (int i = 0; i < 2 * OrchestratorCore::kMaxStarts; ++i) {
+    const TaskHandle task = Submit();
+    ASSERT_TRUE(Posted(0, 1));
+    fakes_[0]->Lose(Unavailable("it died"));
+    EXPECT_EQ(task.Wait(Long()).code(), StatusCode::kUnavailable);
+    ASSERT_TRUE(Up(0));
+  }
+  EXPECT_EQ(ReportOf(0).restarts, 2U * OrchestratorCore::kMaxStarts);
+}
+
+TEST_F(OrchestratorCoreTest, AGroupFailsWithAMemberWhoseWorkerIsLostAndOthersGoOn) {
+  Start(3);
+  const TaskHandle group = SubmitGroup({0, 1});
+  const TaskHandle other = SubmitTo(2);
+  ASSERT_EQ(fakes_[0]->posted(), 1U);
+  ASSERT_EQ(fakes_[1]->posted(), 1U);
+  fakes_[1]->Lose(Unavailable("it died"));
+  EXPECT_EQ(group.Wait(Deadline::After(milliseconds(20))).code(), StatusCode::kDeadlineExceeded)
+      << "its other member still runs";
+  fakes_[0]->Answer();
+  EXPECT_EQ(group.Wait(Long()).code(), StatusCode::kUnavailable);
+  fakes_[2]->Answer();
+  EXPECT_TRUE(IsOk(other.Wait(Long())));
+}
+
+TEST_F(OrchestratorCoreTest, AGroupOneOfWhoseMembersCannotBePostedStartsNoMore) {
+  Start(3);
+  fakes_[1]->FailPost(OutOfRange("never any room"));
+  const TaskHandle group = SubmitGroup({0, 1, 2});
+  EXPECT_EQ(fakes_[0]->posted(), 1U);
+  EXPECT_EQ(fakes_[2]->posted(), 0U);
+  EXPECT_FALSE(group.done());
+  fakes_[0]->Answer();
+  EXPECT_EQ(group.Wait(Long()).code(), StatusCode::kOutOfRange);
+  const TaskHandle after = SubmitTo(2);
+  fakes_[2]->Answer();
+  EXPECT_TRUE(IsOk(after.Wait(Long())));
+}
+
+TEST_F(OrchestratorCoreTest, AGroupStartsWhenAllOfItsWorkersAreIdle) {
+  Start(2);
+  const TaskHandle before = SubmitTo(1);
+  const TaskHandle group = SubmitGroup({0, 1});
+  const TaskHandle after = SubmitTo(0);
+  EXPECT_EQ(fakes_[0]->ever_posted(), 0U) << "reserved for the group";
+  fakes_[1]->Answer();
+  EXPECT_TRUE(IsOk(before.Wait(Long())));
+  EXPECT_EQ(fakes_[0]->posted(), 2U) << "the group's member, and the one behind it";
+  EXPECT_EQ(fakes_[1]->posted(), 1U);
+  fakes_[0]->Answer();
+  fakes_[1]->Answer();
+  EXPECT_TRUE(IsOk(group.Wait(Long())));
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(after.Wait(Long())));
+}
+
+TEST_F(OrchestratorCoreTest, ATaskThatIsTooSlowIsFoundOutWhoeverSleeps) {
+  Start(2);
+  const TaskHandle endless = SubmitTo(1);
+  std::thread waiter([&] { EXPECT_TRUE(IsOk(endless.Wait(Long()))); });
+  const TaskHandle slow = SubmitTo(0, {}, milliseconds(30));
+  EXPECT_TRUE(Soon([&] { return slow.done(); }));
+  EXPECT_EQ(slow.error().code(), StatusCode::kDeadlineExceeded);
+  fakes_[1]->Answer();
+  waiter.join();
+}
+
+TEST_F(OrchestratorCoreTest, TheTimeOfATaskBeginsWhenTheOnesBeforeItHaveEnded) {
+  Start(1);
+  const TaskHandle endless = SubmitTo(0);
+  const TaskHandle timed = SubmitTo(0, {}, seconds(30));
+  EXPECT_EQ(fakes_[0]->posted(), 1U) << "its time could not be told behind one without";
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(endless.Wait(Long())));
+  ASSERT_TRUE(Posted(0, 1));
+  // However many there were, the time is that of those which are there.
+  for (int i = 0; i < 20; ++i) {
+    SubmitTo(0, {}, seconds(30));
+    EXPECT_EQ(fakes_[0]->posted(), 2U);
+    fakes_[0]->Answer();
+    ASSERT_TRUE(Posted(0, 1));
+    EXPECT_TRUE(Soon([&] { return core_->live_tasks() == 1; }));
+  }
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_GT(fakes_[0]->NextDeadline().when(), now + seconds(20));
+  EXPECT_LT(fakes_[0]->NextDeadline().when(), now + seconds(61));
+  for (int i = 0; i < 20; ++i) SubmitTo(0, {}, seconds(30));
+  EXPECT_EQ(fakes_[0]->posted(), OrchestratorCore::kTimedAhead);
+}
+
+TEST_F(OrchestratorCoreTest, ARefusedTaskIsPostedLater) {
+  Start(1);
+  fakes_[0]->FailPost(ResourceExhausted("no room now"));
+  const TaskHandle task = Submit();
+  EXPECT_FALSE(task.worker().has_value());
+  fakes_[0]->FailPost(OkStatus());
+  ASSERT_TRUE(Posted(0, 1));
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(task.Wait(Long())));
+  fakes_[0]->FailPost(OutOfRange("never any room"));
+  EXPECT_EQ(Submit().Wait(Long()).code(), StatusCode::kOutOfRange);
+  fakes_[0]->FailPost(OkStatus());
+}
+
+TEST_F(OrchestratorCoreTest, T5_AFreeThatFailsIsReturnedAndMayBeTriedAgain) {
+  Start(1);
+  const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
+  fakes_[0]->FailFree(Internal("not now"));
+  const Status status = core_->Free(0, block);
+  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  EXPECT_THAT(MessageOf(status), HasSubstr("worker 0 (default): not now"));
+  fakes_[0]->FailFree(OkStatus());
+  EXPECT_TRUE(IsOk(core_->Free(0, block)));
+  EXPECT_EQ(fakes_[0]->freed(), std::vector{block});
+}
+
+TEST_F(OrchestratorCoreTest, FreeAndUnregisterWaitForTheTasksAndNotTheCaller) {
+  Start(1);
+  const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
+  const TaskHandle task = Submit(Arguments().Add(Tag::kIn, At<float>(block, 1)));
+  EXPECT_TRUE(IsOk(core_->Free(0, block)));
+  EXPECT_TRUE(IsOk(core_->Unregister(callable_)));
+  EXPECT_TRUE(fakes_[0]->freed().empty());
+  EXPECT_EQ(fakes_[0]->callables(), 1U);
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(task.Wait(Long())));
+  EXPECT_TRUE(Soon([&] { return fakes_[0]->freed() == std::vector{block}; }));
+  EXPECT_TRUE(Soon([&] { return fakes_[0]->callables() == 0; }));
+}
+
+TEST_F(OrchestratorCoreTest, ARegistrationThatFailsOnOneWorkerLeavesNothingOnTheOthers) {
+  Start(3);
+  fakes_[2]->FailRegister(ResourceExhausted("no room"));
+  const Status status = core_->Register(NoopImage(5)).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(MessageOf(status), HasSubstr("worker 2"));
+  for (FakeWorker* fake : fakes_) EXPECT_EQ(fake->callables(), 1U);
+}
+
+TEST_F(OrchestratorCoreTest, AWorkerThatIsStartedAgainHasTheCallables) {
+  Start(1);
+  const Callable second = Need(core_->Register(NoopImage(2)));
+  EXPECT_EQ(ReportOf(0).bytes_to_device, 100U);
+  fakes_[0]->Lose(Unavailable("it died"));
+  EXPECT_FALSE(ReportOf(0).up);
+  ASSERT_TRUE(Up(0));
+  EXPECT_EQ(fakes_[0]->callables(), 2U);
+  fakes_[0]->SetEager(true);
+  EXPECT_TRUE(IsOk(Submit().Wait(Long())));
+  EXPECT_TRUE(IsOk(core_->Unregister(second)));
+  EXPECT_EQ(fakes_[0]->callables(), 1U);
+  EXPECT_EQ(ReportOf(0).bytes_to_device, 100U + 100U) << "of both lives";
+}
+
+TEST_F(OrchestratorCoreTest, CopiesWaitForTheTasksThatAreInTheirWay) {
+  Start(1);
+  const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
+  const TaskHandle reader = Submit(Arguments().Add(Tag::kIn, At<float>(block, 4)));
+  std::array<float, 4> values{};
+  EXPECT_TRUE(IsOk(core_->CopyFrom(0, values.data(), block, 16_B))) << "it only reads";
+  EXPECT_TRUE(IsOk(core_->CopyTo(0, block + 16_B, values.data(), 16_B))) << "beside it";
+  EXPECT_FALSE(reader.done());
+  std::thread copier([&] {
+    EXPECT_TRUE(IsOk(core_->CopyTo(0, block, values.data(), 16_B)));
+    EXPECT_TRUE(reader.done());
+  });
+  fakes_[0]->Answer();
+  copier.join();
+}
+
+TEST_F(OrchestratorCoreTest, ACopyDoesNotWaitForEver) {
+  Start(1, {.workers = {}, .control_timeout = milliseconds(30)});
+  const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
+  const TaskHandle writer = Submit(Arguments().Add(Tag::kOut, At<float>(block, 4)));
+  std::array<float, 4> values{};
+  const Status status = core_->CopyFrom(0, values.data(), block, 16_B);
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(MessageOf(status), HasSubstr("task 1 uses the memory and is not done"));
+  EXPECT_FALSE(writer.done());
+}
+
+// Everything at once, beside workers that are lost again and again.
+TEST_F(OrchestratorCoreTest, ManyThreadsAreServedWhateverIsLost) {
+  Start(3);
+  for (FakeWorker* fake : fakes_) fake->SetEager(true);
+  std::atomic<bool> over{false};
+  std::thread storm([&] {
+    std::vector<std::size_t> seen(fakes_.size(), 0);
+    for (std::size_t i = 0; !over; i = (i + 1) % fakes_.size()) {
+      // Only one that has had a task: it is not given up.
+      if (fakes_[i]->ever_posted() != seen[i] && fakes_[i]->Health().ok()) {
+        seen[i] = fakes_[i]->ever_posted();
+        fakes_[i]->Lose(Unavailable("it died"));
+      }
+      std::this_thread::sleep_for(microseconds(300));
+    }
+  });
+  std::vector<std::thread> threads;
+  std::atomic<int> served{0};
+  for (unsigned t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      std::vector<float> x(16);
+      const auto one = [&] {
+        const std::array<std::uint32_t, 1> shape{4};
+        return Tensor::Host(&x[random() % 13], DataType::kFloat32, shape);
+      };
+      for (int i = 0; i < 300; ++i) {
+        const auto worker = static_cast<WorkerId>(random() % fakes_.size());
+        const Result<DeviceAddress> block = core_->Malloc(worker, 1_KiB);
+        Arguments arguments;
+        arguments.Add(Tag::kInOut, one());
+        if (block.ok()) arguments.Add(Tag::kInOut, At<float>(*block, 16));
+        SubmitOptions options;
+        if (block.ok()) options.worker = worker;
+        const auto task = core_->Submit(callable_, {&arguments, 1}, false, {}, options);
+        const auto free = Submit(Arguments().Add(Tag::kIn, one()));
+        if (block.ok()) static_cast<void>(core_->Free(worker, *block).ok());
+        if (random() % 4 == 0) SubmitGroup({worker, static_cast<WorkerId>((worker + 1) % 3)});
+        if (random() % 16 == 0) {
+          EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
+        }
+        const Status status = free.Wait(Long());
+        EXPECT_NE(status.code(), StatusCode::kDeadlineExceeded);
+        served += status.ok() ? 1 : 0;
+        if (task.ok()) {
+          EXPECT_NE(task->Wait(Long()).code(), StatusCode::kDeadlineExceeded);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  over = true;
+  storm.join();
+  EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
+  EXPECT_EQ(core_->live_tasks(), 0U);
+  EXPECT_GT(served.load(), 0);
+  for (WorkerId worker = 0; worker < fakes_.size(); ++worker) {
+    ASSERT_TRUE(Up(worker));
+    EXPECT_TRUE(IsOk(SubmitTo(worker).Wait(Long())));
+  }
+}
+
+}  // namespace
+}  // namespace keel::task

@@ -1,0 +1,106 @@
+// Workers that crash and hang, for real.
+#include <random>
+
+#include "task/orchestrator_test.h"
+
+namespace keel::task {
+namespace {
+
+class OrchestratorLossTest : public OrchestratorTest {
+ protected:
+  void ExpectAdds(WorkerId worker) {
+    const std::vector<float> a(100, 1.5F);
+    const std::vector<float> b(100, 2.0F);
+    std::vector<float> c(100);
+    const Callable add = Registered(AddImage());
+    EXPECT_TRUE(IsOk(
+        Submit(add, Arguments().Add(Tag::kIn, On(a)).Add(Tag::kIn, On(b)).Add(Tag::kOut, On(c)),
+               {.worker = worker, .timeout = {}})
+            .Wait(Long())));
+    EXPECT_EQ(c, std::vector<float>(100, 3.5F));
+    EXPECT_TRUE(IsOk(orchestrator_->Unregister(add)));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, OrchestratorLossTest,
+                         ::testing::Values(Transport::kThread, Transport::kProcess), TransportName);
+
+TEST_P(OrchestratorLossTest, ACrashEndsOneTaskAndTheWorkerComesBack) {
+  if (GetParam() == Transport::kThread) GTEST_SKIP() << "a crash takes the whole process with it";
+  Start(2);
+  const Callable crash = Registered(CrashImage());
+  const Callable noop = Registered(NoopImage());
+  const DeviceAddress lost = Upload(0, std::vector<float>(64));
+  const DeviceAddress kept = Upload(1, std::vector<float>(64, 4.0F));
+  const TaskHandle task = Submit(crash, {}, {.worker = 0, .timeout = {}});
+  const TaskHandle behind = Submit(noop, {}, {.worker = 0, .timeout = {}});
+  EXPECT_EQ(task.Wait(Long()).code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(task.error()), HasSubstr("SIGSEGV"));
+  EXPECT_TRUE(IsOk(behind.Wait(Long()))) << "it had not begun";
+  ExpectAdds(0);
+  const Status use = orchestrator_
+                         ->Submit(noop, Arguments().Add(Tag::kIn, At<float>(lost, 64)),
+                                  {.worker = 0, .timeout = {}})
+                         .status();
+  EXPECT_EQ(use.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(Download<float>(1, kept, 64), std::vector<float>(64, 4.0F));
+  const std::vector<WorkerReport> reports = orchestrator_->Report();
+  EXPECT_EQ(reports[0].restarts, 1U);
+  EXPECT_TRUE(reports[0].up);
+  EXPECT_THAT(MessageOf(reports[0].lost), HasSubstr("SIGSEGV"));
+  EXPECT_EQ(reports[1].restarts, 0U);
+}
+
+TEST_P(OrchestratorLossTest, ATaskThatHangsEndsAtItsTimeAndTheWorkerComesBack) {
+  Start(2);
+  const Callable spin = Registered(SpinImage());
+  std::vector<std::uint64_t> gate(1);
+  const TaskHandle task =
+      Submit(spin, Arguments().Add(Tag::kInOut, On(gate)).AddScalar(std::uint64_t{1'000'000}),
+             {.worker = 0, .timeout = milliseconds(50)});
+  ExpectAdds(1);
+  EXPECT_EQ(task.Wait(Long()).code(), StatusCode::kDeadlineExceeded);
+  ExpectAdds(0);
+  EXPECT_EQ(orchestrator_->Report()[0].restarts, 1U);
+  EXPECT_EQ(orchestrator_->Report()[1].restarts, 0U);
+}
+
+// Crashes all over a program: each ends itself, what depends on it, and what had its memory there.
+TEST_P(OrchestratorLossTest, ManyCrashesEndTheirOwnTasksOnly) {
+  if (GetParam() == Transport::kThread) GTEST_SKIP() << "a crash takes the whole process with it";
+  Start(3);
+  const Callable crash = Registered(CrashImage());
+  const Callable fill = Registered(FillImage());
+  std::mt19937 random(7);
+  std::vector<std::vector<std::uint32_t>> outs(120, std::vector<std::uint32_t>(8));
+  std::vector<TaskHandle> fills;
+  std::vector<TaskHandle> crashes;
+  for (std::uint32_t i = 0; i < outs.size(); ++i) {
+    SubmitOptions options;
+    if (random() % 2 == 0) options.worker = static_cast<WorkerId>(random() % 3);
+    fills.push_back(Submit(fill, Arguments().Add(Tag::kOut, On(outs[i])).AddScalar(i), options));
+    if (i % 15 == 7) crashes.push_back(Submit(crash, {}, options));
+  }
+  EXPECT_TRUE(IsOk(orchestrator_->WaitAll(Long())));
+  for (std::uint32_t i = 0; i < outs.size(); ++i) {
+    EXPECT_TRUE(IsOk(fills[i].error())) << i;
+    EXPECT_EQ(outs[i], std::vector<std::uint32_t>(8, i));
+  }
+  for (const TaskHandle& task : crashes) {
+    EXPECT_EQ(task.error().code(), StatusCode::kUnavailable);
+  }
+  std::uint64_t restarts = 0;
+  EXPECT_TRUE(Soon([&] {
+    restarts = 0;
+    bool up = true;
+    for (const WorkerReport& report : orchestrator_->Report()) {
+      restarts += report.restarts;
+      up &= report.up;
+    }
+    return up;
+  }));
+  EXPECT_EQ(restarts, crashes.size());
+}
+
+}  // namespace
+}  // namespace keel::task

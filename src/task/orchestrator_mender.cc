@@ -1,0 +1,106 @@
+// The mender: starts lost workers again, and gives back what was in use when it was asked for.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/ranges.h"
+#include "keel/base/log.h"
+#include "task/orchestrator_core.h"
+
+namespace keel::task {
+
+void OrchestratorCore::Mend() {
+  const MutexLock lock(mutex_);
+  while (!stopping_) {
+    if (!frees_.empty()) {
+      const std::shared_ptr<Block> block = std::move(frees_.back());
+      frees_.pop_back();
+      const Status status = FreeNowLocked(block);
+      if (!status.ok()) Log(LogLevel::kError, status.ToString());
+      continue;
+    }
+    if (!unregisters_.empty()) {
+      const DeferredUnregister callable = std::move(unregisters_.back());
+      unregisters_.pop_back();
+      const Status status = UnregisterNowLocked(callable);
+      if (!status.ok()) Log(LogLevel::kError, status.ToString());
+      continue;
+    }
+    Time next = Time::max();
+    const Time now = Clock::now();
+    WorkerId lost = worker_count();
+    for (WorkerId w = 0; w < slots_.size(); ++w) {
+      const Slot& slot = slots_[w];
+      if (slot.standing != Standing::kLost || slot.controls > 0) continue;
+      if (slot.posted_count() > 0) {
+        next = std::min(next, now + kTick);
+      } else if (slot.start_at > now) {
+        next = std::min(next, slot.start_at);
+      } else {
+        lost = w;
+      }
+    }
+    if (lost < worker_count()) {
+      RestartLocked(lost);
+    } else if (next == Time::max()) {
+      mender_ring_.Wait(mutex_);
+    } else {
+      static_cast<void>(mender_ring_.WaitUntil(mutex_, next));
+    }
+  }
+}
+
+void OrchestratorCore::RestartLocked(WorkerId worker) {
+  const ScopedRange range("restart a worker");
+  Slot& slot = slots_[worker];
+  slot.standing = Standing::kStarting;
+  std::vector<std::pair<std::uint64_t, Image>> callables;
+  for (const auto& [id, callable] : callables_) callables.emplace_back(id, callable.image);
+  Worker& target = *slot.worker;
+  mutex_.Unlock();
+  auto started = StartAgain(target, callables);
+  mutex_.Lock();
+  if (!started.ok()) {
+    slot.lost = std::move(started).status().Annotate("it could not be started again");
+    slot.standing = Standing::kLost;
+    slot.start_at = Clock::now() + kRestartPause;
+    if (++slot.failed_starts >= kMaxStarts) GiveUpLocked(worker);
+    return;
+  }
+  ++slot.restarts;
+  slot.used = false;
+  slot.last_answer = false;
+  slot.started = Clock::now();
+  slot.standing = Standing::kUp;
+  for (const auto& [id, number] : *started) {
+    const auto at = callables_.find(id);
+    if (at != callables_.end()) {
+      at->second.numbers[worker] = number;
+      continue;
+    }
+    // Unregistered meanwhile.
+    DeferredUnregister gone;
+    gone.numbers.resize(slots_.size());
+    gone.numbers[worker] = number;
+    for (const Slot& other : slots_) gone.generations.push_back(other.generation);
+    unregisters_.push_back(std::move(gone));
+  }
+  scheduler_.SetUp(worker);
+  workers_changed_.NotifyAll();
+  DispatchLocked(Clock::now());
+}
+
+Result<std::vector<std::pair<std::uint64_t, std::uint64_t>>> OrchestratorCore::StartAgain(
+    Worker& worker, const std::vector<std::pair<std::uint64_t, Image>>& callables) const {
+  // It may be up already: the attempt before failed at a callable.
+  if (!worker.Health().ok()) KEEL_TRY(worker.Restart(Deadline::After(options_.start_timeout)));
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> numbers;
+  for (const auto& [id, image] : callables) {
+    KEEL_ASSIGN(const std::uint64_t number, worker.Register(image, ControlDeadline()));
+    numbers.emplace_back(id, number);
+  }
+  return numbers;
+}
+
+}  // namespace keel::task

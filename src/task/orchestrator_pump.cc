@@ -1,0 +1,362 @@
+// Who moves tasks on, and what happens when a worker is lost.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "keel/base/log.h"
+#include "task/orchestrator_core.h"
+
+namespace keel::task {
+
+void OrchestratorCore::PumpLocked() {
+  const Time now = Clock::now();
+  for (WorkerId w = 0; w < slots_.size(); ++w) {
+    if (slots_[w].posted_count() > 0) CollectLocked(w, now);
+  }
+  scheduler_.Retry();
+  DispatchLocked(now);
+}
+
+void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
+  Slot& slot = slots_[worker];
+  // What follows may collect again.
+  std::vector<TaskResult> results = std::move(results_);
+  results.clear();
+  slot.worker->Collect(results);
+
+  bool suspicious = results.empty();
+  for (const TaskResult& result : results) {
+    suspicious |= result.status.code() == StatusCode::kUnavailable ||
+                  result.status.code() == StatusCode::kDeadlineExceeded;
+  }
+  Status health;
+  if (suspicious) health = slot.worker->Health();
+
+  // A worker runs one task at a time, in the order of posting: of those that it did not answer only
+  // the first was begun.
+  const auto unanswered = [&](const TaskResult& result) {
+    return !health.ok() && (result.status.code() == StatusCode::kUnavailable ||
+                            result.status.code() == StatusCode::kDeadlineExceeded);
+  };
+  // After an answer that ends the worker not even that.
+  std::uint64_t begun = ~std::uint64_t{0};
+  for (const TaskResult& result : results) {
+    if (unanswered(result)) {
+      if (!slot.last_answer) begun = std::min(begun, result.task);
+    } else {
+      slot.last_answer = result.status.code() == StatusCode::kDeviceLost ||
+                         result.status.code() == StatusCode::kDeadlineExceeded;
+    }
+  }
+  std::vector<TaskKey> again;
+  for (TaskResult& result : results) {
+    const std::size_t place = result.task % Worker::kCapacity;
+    const Posted posted = slot.posted[place];
+    if (posted.token != result.task) {
+      Log(LogLevel::kError, fmt::format("{} answered a task that it was not given", slot.name));
+      continue;
+    }
+    slot.posted[place] = {};
+    slot.places.push_back(place);
+    scheduler_.Ended(worker, now);
+    slot.posted_time -= posted.timeout;
+    if (posted.timeout.count() == 0) --slot.endless;
+    std::shared_ptr<Task>* const task = FindLocked(posted.task);
+    if (task == nullptr) continue;
+    if (unanswered(result) && result.task != begun &&
+        result.status.code() == StatusCode::kUnavailable && !(*task)->group) {
+      again.push_back(posted.task);
+      continue;
+    }
+    ++slot.tasks;
+    MemberEndedLocked(**task, std::move(result.status));
+  }
+  results_ = std::move(results);
+  if (!health.ok()) LostLocked(worker, std::move(health));
+  for (const TaskKey key : again) {
+    if (std::shared_ptr<Task>* const task = FindLocked(key)) AgainLocked(**task);
+  }
+}
+
+void OrchestratorCore::MemberEndedLocked(Task& task, Status status) {
+  if (!status.ok() && task.error.ok()) task.error = std::move(status);
+  if (--task.running > 0) return;
+  FinishLocked(task.key, std::move(task.error));
+}
+
+void OrchestratorCore::AgainLocked(Task& task) {
+  task.running = 0;
+  task.worker.store(-1, std::memory_order_relaxed);
+  for (const std::shared_ptr<Block>& block : task.blocks) {
+    if (!block->lost) continue;
+    FinishLocked(task.key, block->Usable());
+    return;
+  }
+  ReadyLocked(task);
+}
+
+void OrchestratorCore::DispatchLocked(Time now) {
+  while (const auto start = scheduler_.Next(now)) {
+    // Held: a task whose members all fail at once is forgotten on the way.
+    const std::shared_ptr<Task> task = *FindLocked(start->task);
+    task->phase = Task::Phase::kPosted;
+    task->running = static_cast<std::uint32_t>(task->member_count());
+    task->worker.store(start->workers[0], std::memory_order_relaxed);
+    if (!task->group) {
+      PostLocked(*task, 0, start->workers[0], now);
+      continue;
+    }
+    const std::vector<WorkerId> workers(start->workers.begin(), start->workers.end());
+    for (std::size_t i = 0; i < workers.size(); ++i) PostLocked(*task, i, workers[i], now);
+  }
+}
+
+void OrchestratorCore::PostLocked(Task& task, std::size_t member, WorkerId worker, Time now) {
+  Slot& slot = slots_[worker];
+  const auto refuse = [&]() KEEL_NO_THREAD_SAFETY_ANALYSIS {
+    scheduler_.Refused(worker);
+    task.running = 0;
+    task.worker.store(-1, std::memory_order_relaxed);
+    ReadyLocked(task);
+  };
+  if (!task.error.ok() || slot.standing != Standing::kUp) {
+    // A member of the group before this one could not be posted, so this one is not either; or its
+    // worker was found to be lost on the way.
+    scheduler_.Ended(worker, now);
+    MemberEndedLocked(task, slot.standing == Standing::kUp ? OkStatus() : slot.lost);
+    return;
+  }
+  Deadline deadline = Deadline::Never();
+  if (task.timeout.count() > 0) {
+    if (slot.endless > 0 || slot.posted_count() >= kTimedAhead) return refuse();
+    deadline = Deadline::After(slot.posted_time + task.timeout);
+  }
+  const std::size_t place = slot.places.back();
+  const std::uint64_t token = ++slot.posts * Worker::kCapacity + place;
+  const Arguments& arguments = task.member(member).arguments;
+  const std::optional<std::uint64_t> number = task.callable->numbers[worker];
+  Status status =
+      number.has_value()
+          ? slot.worker->Post(token, *number, arguments, deadline)
+          : Internal(fmt::format("callable {} is not on {}", task.callable->id, slot.name));
+  if (status.ok()) {
+    slot.places.pop_back();
+    slot.posted[place] = {token, task.key, member, task.timeout};
+    slot.posted_time += task.timeout;
+    if (task.timeout.count() == 0) ++slot.endless;
+    slot.used = true;
+    // Whoever sleeps knows of nothing so early.
+    if (sleepers_ > 0 && deadline.when() < wake_.when()) doorbell_->Ring();
+    return;
+  }
+  if (status.code() == StatusCode::kResourceExhausted && !task.group) return refuse();
+  scheduler_.Ended(worker, now);
+  if (status.code() == StatusCode::kUnavailable && CheckHealthLocked(worker) && !task.group) {
+    AgainLocked(task);
+    return;
+  }
+  MemberEndedLocked(task, std::move(status));
+}
+
+// --- Loss ------------------------------------------------------------------------------------
+
+bool OrchestratorCore::CheckHealthLocked(WorkerId worker) {
+  Slot& slot = slots_[worker];
+  if (slot.standing != Standing::kUp) return true;
+  Status health = slot.worker->Health();
+  if (health.ok()) return false;
+  LostLocked(worker, std::move(health));
+  return true;
+}
+
+void OrchestratorCore::LostLocked(WorkerId worker, Status why) {
+  Slot& slot = slots_[worker];
+  if (slot.standing != Standing::kUp) return;
+  Log(LogLevel::kWarn, fmt::format("{} is lost: {}", slot.name, why.message()));
+  slot.standing = Standing::kLost;
+  slot.lost = std::move(why);
+  ++slot.generation;
+  const bool at_once = !slot.used && Clock::now() - slot.started < kAtOnce;
+  slot.failed_starts = at_once ? slot.failed_starts + 1 : 0;
+  slot.earlier.bytes_to_device += std::exchange(slot.stats.bytes_to_device, 0);
+  slot.earlier.bytes_from_device += std::exchange(slot.stats.bytes_from_device, 0);
+  slot.earlier.uploads += std::exchange(slot.stats.uploads, 0);
+  slot.blocks.Lose();
+  dependencies_.Clear(1 + worker);
+  for (auto& [id, callable] : callables_) callable.numbers[worker].reset();
+  scheduler_.SetDown(worker);
+  if (slot.posted_count() > 0) CollectLocked(worker, Clock::now());
+
+  // What has not started and needs what was there.
+  std::vector<TaskKey> hopeless;
+  for (const std::shared_ptr<Task>& task : tasks_) {
+    if (task == nullptr || task->phase == Task::Phase::kPosted) continue;
+    for (const std::shared_ptr<Block>& block : task->blocks) {
+      if (block->worker != worker || !block->lost) continue;
+      hopeless.push_back(task->key);
+      break;
+    }
+  }
+  if (!hopeless.empty()) {
+    std::sort(hopeless.begin(), hopeless.end());
+    scheduler_.RemoveIf(
+        [&](TaskKey key) { return std::binary_search(hopeless.begin(), hopeless.end(), key); });
+    for (const TaskKey key : hopeless) {
+      std::shared_ptr<Task>* const task = FindLocked(key);
+      if (task == nullptr) continue;  // it depended on one of the others
+      Status status;
+      for (const std::shared_ptr<Block>& block : (*task)->blocks) {
+        if (block->lost) status = block->Usable();
+      }
+      FinishLocked(key, std::move(status));
+    }
+  }
+  if (slot.failed_starts >= kMaxStarts) {
+    GiveUpLocked(worker);
+  } else {
+    mender_ring_.NotifyOne();
+  }
+}
+
+void OrchestratorCore::GiveUpLocked(WorkerId worker) {
+  Slot& slot = slots_[worker];
+  slot.standing = Standing::kGivenUp;
+  Log(LogLevel::kError, fmt::format("{} was given up after {} attempts in a row to start it: {}",
+                                    slot.name, slot.failed_starts, slot.lost.message()));
+  std::vector<TaskKey> stranded;
+  scheduler_.GiveUp(worker, stranded);
+  for (const TaskKey key : stranded) FinishLocked(key, GivenUpLocked(worker));
+  workers_changed_.NotifyAll();
+}
+
+// --- Waiting ---------------------------------------------------------------------------------
+
+Deadline OrchestratorCore::NextWakeLocked() const {
+  Time next = Time::max();
+  for (const Slot& slot : slots_) {
+    if (slot.posted_count() == 0) continue;
+    next = std::min(next, slot.worker->NextDeadline().when());
+  }
+  if (scheduler_.NeedsRetry()) next = std::min(next, Clock::now() + kTick);
+  return Deadline::At(next);
+}
+
+void OrchestratorCore::SleepLocked(std::uint32_t seen, Deadline deadline) {
+  wake_ = NextWakeLocked();
+  // A worker process that damaged the doorbell could keep it from ringing: looked at once a second.
+  const Deadline until =
+      Deadline::At(std::min({wake_.when(), deadline.when(), Clock::now() + kLongestSleep}));
+  ++sleepers_;
+  mutex_.Unlock();
+  static_cast<void>(doorbell_->WaitWhile(seen, until));
+  mutex_.Lock();
+  --sleepers_;
+}
+
+bool OrchestratorCore::WaitLocked(Waiter& waiter, Deadline deadline) {
+  while (!waiter.ready) {
+    if (leader_ == nullptr) {
+      leader_ = &waiter;
+      for (;;) {
+        const std::uint32_t seen = doorbell_->value();
+        PumpLocked();
+        if (waiter.ready || deadline.Passed()) break;
+        SleepLocked(seen, deadline);
+        if (waiter.ready) break;
+      }
+      leader_ = nullptr;
+      break;
+    }
+    followers_.push_back(&waiter);
+    bool in_time = true;
+    if (deadline.never()) {
+      waiter.changed.Wait(mutex_);
+    } else {
+      in_time = waiter.changed.WaitUntil(mutex_, deadline.when());
+    }
+    std::erase(followers_, &waiter);
+    if (!in_time) break;
+  }
+  // Somebody must lead.
+  if (leader_ == nullptr) {
+    if (!followers_.empty()) {
+      followers_.front()->changed.NotifyOne();
+    } else if (keys_.size() > 0) {
+      NeedKeeperLocked();
+    }
+  }
+  return waiter.ready;
+}
+
+bool OrchestratorCore::WaitForTaskLocked(Task& task, Deadline deadline) {
+  if (task.done.load(std::memory_order_relaxed)) return true;
+  Waiter waiter;
+  task.waiters.push_back(&waiter);
+  const bool ready = WaitLocked(waiter, deadline);
+  std::erase(task.waiters, &waiter);
+  return ready;
+}
+
+bool OrchestratorCore::WaitForAllLocked(Deadline deadline) {
+  if (keys_.size() == 0) return true;
+  AllWaiter& all = all_waiters_.emplace_back();
+  all.last_id = last_id_;
+  all.left = keys_.size();
+  const bool ready = WaitLocked(all.waiter, deadline);
+  for (auto at = all_waiters_.begin(); at != all_waiters_.end(); ++at) {
+    if (&*at != &all) continue;
+    all_waiters_.erase(at);
+    break;
+  }
+  return ready;
+}
+
+Status OrchestratorCore::Wait(Task& task, Deadline deadline) {
+  if (!task.done.load(std::memory_order_acquire)) {
+    KEEL_TRY(Here());
+    const MutexLock lock(mutex_);
+    if (!WaitForTaskLocked(task, deadline)) {
+      return DeadlineExceeded(fmt::format("task {} is not done yet; it goes on", task.id));
+    }
+  }
+  return task.outcome;
+}
+
+Status OrchestratorCore::WaitAll(Deadline deadline) {
+  KEEL_TRY(Here());
+  const MutexLock lock(mutex_);
+  if (WaitForAllLocked(deadline)) return OkStatus();
+  return DeadlineExceeded(fmt::format("{} tasks are not done yet; they go on", keys_.size()));
+}
+
+// --- The keeper --------------------------------------------------------------------------------
+
+void OrchestratorCore::NeedKeeperLocked() {
+  if (keeper_asleep_) keeper_ring_.NotifyOne();
+}
+
+void OrchestratorCore::Keep() {
+  const MutexLock lock(mutex_);
+  int idle = 0;
+  while (!stopping_) {
+    if (leader_ == nullptr && keys_.size() > 0 && idle >= 0) {
+      const std::uint32_t seen = doorbell_->value();
+      PumpLocked();
+      idle = 0;
+      if (leader_ == nullptr && keys_.size() > 0) SleepLocked(seen, Deadline::Never());
+      continue;
+    }
+    if (++idle > kIdleTicks) {
+      keeper_asleep_ = true;
+      keeper_ring_.Wait(mutex_);
+      keeper_asleep_ = false;
+      // Whoever submitted is likely to wait for it next: not before the next tick.
+      idle = -1;
+    } else {
+      static_cast<void>(keeper_ring_.WaitUntil(mutex_, Clock::now() + kTick));
+    }
+  }
+}
+
+}  // namespace keel::task

@@ -1,0 +1,206 @@
+// Random programs of tasks and groups on four workers, beside the same programs one after the
+// other on the host: byte for byte.
+#include <bit>
+#include <cstdlib>
+#include <random>
+
+#include "task/orchestrator_test.h"
+
+namespace keel::task {
+namespace {
+
+constexpr std::size_t kWorkers = 4;
+constexpr std::size_t kBuffers = 3;  // of each worker, and of the host
+constexpr std::size_t kFloats = 96;
+constexpr std::size_t kHost = kWorkers;
+
+struct View {
+  std::size_t owner = kHost;  // a worker, or the host
+  std::size_t buffer = 0;
+  std::size_t begin = 0;
+  std::size_t count = 0;
+};
+
+class RandomProgramTest : public OrchestratorTest {
+ protected:
+  using Buffers = std::vector<std::vector<std::vector<float>>>;  // by owner and number
+
+  View AnyView(std::size_t worker, std::size_t count) {
+    View view;
+    view.owner = random_() % 2 == 0 ? kHost : worker;
+    view.buffer = random_() % kBuffers;
+    view.begin = random_() % (kFloats - count + 1);
+    view.count = count;
+    return view;
+  }
+  template <class T>
+  Tensor TensorOf(const View& view) {
+    const std::array<std::uint32_t, 1> shape{static_cast<std::uint32_t>(view.count)};
+    if (view.owner == kHost) {
+      return Tensor::Host(&host_[view.buffer][view.begin], TypeOf<T>(), shape);
+    }
+    return Tensor::Resident(addresses_[view.owner][view.buffer] + Bytes(4 * view.begin),
+                            TypeOf<T>(), shape);
+  }
+
+  struct Step {
+    Callable callable;
+    Arguments arguments;
+    WorkerId worker = 0;
+    bool pinned = false;
+    std::function<void(Buffers&)> reference;
+  };
+  Step AnyStep(std::size_t worker, unsigned kind) {
+    for (;;) {
+      Step step;
+      step.worker = static_cast<WorkerId>(worker);
+      const std::size_t count = 1 + random_() % 32;
+      std::array<View, 3> views;
+      for (View& view : views) view = AnyView(worker, count);
+      const auto at = [](Buffers& buffers, const View& view) {
+        return buffers[view.owner][view.buffer].begin() + static_cast<std::ptrdiff_t>(view.begin);
+      };
+      std::size_t used = 0;
+      if (kind == 0) {
+        used = 1;
+        const auto value = static_cast<float>(random_() % 100);
+        step.callable = fill_;
+        step.arguments.Add(Tag::kOut, TensorOf<std::uint32_t>(views[0]))
+            .AddScalar(std::bit_cast<std::uint32_t>(value));
+        step.reference = [=](Buffers& buffers) {
+          std::fill_n(at(buffers, views[0]), count, value);
+        };
+      } else if (kind == 1) {
+        used = 2;
+        step.callable = axpy_;
+        step.arguments.Add(Tag::kIn, TensorOf<float>(views[0]))
+            .Add(Tag::kInOut, TensorOf<float>(views[1]))
+            .AddScalar(1.0F);
+        step.reference = [=](Buffers& buffers) {
+          for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(count); ++i) {
+            at(buffers, views[1])[i] += at(buffers, views[0])[i];
+          }
+        };
+      } else {
+        used = 3;
+        step.callable = add_;
+        step.arguments.Add(Tag::kIn, TensorOf<float>(views[0]))
+            .Add(Tag::kIn, TensorOf<float>(views[1]))
+            .Add(Tag::kOut, TensorOf<float>(views[2]));
+        step.reference = [=](Buffers& buffers) {
+          for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(count); ++i) {
+            at(buffers, views[2])[i] = at(buffers, views[0])[i] + at(buffers, views[1])[i];
+          }
+        };
+      }
+      if (!step.arguments.Check().ok()) continue;
+      step.pinned = random_() % 3 == 0;
+      for (std::size_t i = 0; i < used; ++i) step.pinned |= views[i].owner != kHost;
+      return step;
+    }
+  }
+
+  void RunProgram(int steps) {
+    add_ = Registered(AddImage());
+    axpy_ = Registered(AxpyImage());
+    fill_ = Registered(FillImage());
+    Buffers expected(kWorkers + 1);
+    addresses_.resize(kWorkers);
+    for (std::size_t owner = 0; owner <= kWorkers; ++owner) {
+      for (std::size_t buffer = 0; buffer < kBuffers; ++buffer) {
+        std::vector<float> values(kFloats, static_cast<float>(10 * owner + buffer));
+        if (owner < kWorkers) {
+          addresses_[owner].push_back(Upload(static_cast<WorkerId>(owner), values));
+        } else {
+          host_.push_back(values);
+        }
+        expected[owner].push_back(std::move(values));
+      }
+    }
+    int groups = 0;
+    for (int i = 0; i < steps; ++i) {
+      const auto kind = static_cast<unsigned>(random_() % 3);
+      if (random_() % 5 != 0) {
+        Step step = AnyStep(random_() % kWorkers, kind);
+        SubmitOptions options;
+        if (step.pinned) options.worker = step.worker;
+        Submit(step.callable, step.arguments, options);
+        step.reference(expected);
+        continue;
+      }
+      std::vector<Step> members;
+      std::vector<Arguments> arguments;
+      std::vector<WorkerId> workers;
+      const std::size_t first = random_() % kWorkers;
+      for (std::size_t m = 0; m < 2 + random_() % 2; ++m) {
+        members.push_back(AnyStep((first + m) % kWorkers, kind));
+        arguments.push_back(members.back().arguments);
+        workers.push_back(members.back().worker);
+      }
+      const auto group = orchestrator_->SubmitGroup(members[0].callable, arguments, workers);
+      if (!group.ok()) {
+        EXPECT_THAT(MessageOf(group.status()), HasSubstr("overlap those of another member"));
+        continue;
+      }
+      ++groups;
+      for (Step& member : members) member.reference(expected);
+    }
+    EXPECT_GT(groups, 0);
+    ASSERT_TRUE(IsOk(orchestrator_->WaitAll(Long())));
+    EXPECT_EQ(orchestrator_->live_tasks(), 0U);
+    for (std::size_t buffer = 0; buffer < kBuffers; ++buffer) {
+      EXPECT_EQ(host_[buffer], expected[kHost][buffer]) << "the host's " << buffer;
+      for (std::size_t worker = 0; worker < kWorkers; ++worker) {
+        EXPECT_EQ(
+            Download<float>(static_cast<WorkerId>(worker), addresses_[worker][buffer], kFloats),
+            expected[worker][buffer])
+            << "worker " << worker << "'s " << buffer;
+      }
+    }
+  }
+
+  void Reset(unsigned seed) {
+    orchestrator_.reset();
+    memories_.clear();
+    addresses_.clear();
+    host_.clear();
+    random_.seed(seed);
+  }
+
+  std::mt19937 random_;
+  Callable add_, axpy_, fill_;
+  std::vector<std::vector<DeviceAddress>> addresses_;
+  std::vector<std::vector<float>> host_;
+};
+
+INSTANTIATE_TEST_SUITE_P(, RandomProgramTest,
+                         ::testing::Values(Transport::kThread, Transport::kProcess), TransportName);
+
+unsigned Seeds() {
+  const char* const soak = std::getenv("KEEL_SOAK");
+  return soak != nullptr && *soak != '\0' ? 200 : 4;
+}
+
+TEST_P(RandomProgramTest, T1_ComputesWhatASequenceComputes) {
+  for (unsigned seed = 0; seed < Seeds(); ++seed) {
+    Reset(seed);
+    OrchestratorOptions options = Options(kWorkers);
+    if (GetParam() == Transport::kThread) {
+      // Half of them with equal addresses on all workers.
+      options.workers = ThreadsOn({.devices = kWorkers,
+                                   .memory = 256_MiB,
+                                   .granularity = 2_MiB,
+                                   .unified = seed % 2 == 0,
+                                   .peers = false,
+                                   .arena = 2_GiB,
+                                   .seed = seed + 1,
+                                   .delay_us = 30});
+    }
+    Start(std::move(options));
+    RunProgram(400);
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace keel::task

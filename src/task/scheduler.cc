@@ -1,0 +1,253 @@
+#include "task/scheduler.h"
+
+#include <algorithm>
+
+namespace keel::task {
+
+void Scheduler::Queue::Push(const Entry& entry) {
+  heap_.push_back(entry);
+  std::push_heap(heap_.begin(), heap_.end(),
+                 [](const Entry& a, const Entry& b) { return a.order > b.order; });
+}
+
+void Scheduler::Queue::Pop() {
+  std::pop_heap(heap_.begin(), heap_.end(),
+                [](const Entry& a, const Entry& b) { return a.order > b.order; });
+  heap_.pop_back();
+}
+
+std::size_t Scheduler::Queue::EraseIf(const std::function<bool(const Entry&)>& gone) {
+  const std::size_t erased = std::erase_if(heap_, gone);
+  if (erased != 0) {
+    std::make_heap(heap_.begin(), heap_.end(),
+                   [](const Entry& a, const Entry& b) { return a.order > b.order; });
+  }
+  return erased;
+}
+
+bool Scheduler::Add(TaskKey task, std::uint64_t order, std::optional<WorkerId> worker) {
+  if (worker.has_value()) {
+    if (workers_[*worker].given_up) return false;
+    workers_[*worker].bound.Push({order, task, false});
+  } else {
+    if (std::all_of(workers_.begin(), workers_.end(),
+                    [](const WorkerState& state) { return state.given_up; })) {
+      return false;
+    }
+    free_.Push({order, task, false});
+  }
+  ++ready_;
+  return true;
+}
+
+bool Scheduler::AddGroup(TaskKey task, std::uint64_t order,
+                         std::span<const std::optional<WorkerId>> members) {
+  Group group{order, {}, false};
+  group.members.reserve(members.size());
+  for (const std::optional<WorkerId>& worker : members) {
+    group.members.push_back({worker.value_or(0), worker.has_value()});
+  }
+  if (!Bind(task, group)) return false;
+  groups_.emplace(task, std::move(group));
+  ++ready_;
+  return true;
+}
+
+bool Scheduler::Bind(TaskKey task, Group& group) {
+  std::vector<bool> taken(workers_.size(), false);
+  for (const Member& member : group.members) {
+    if (!member.named) continue;
+    if (workers_[member.worker].given_up) return false;
+    taken[member.worker] = true;
+  }
+  for (Member& member : group.members) {
+    if (member.named) continue;
+    std::optional<WorkerId> best;
+    for (WorkerId w = 0; w < workers_.size(); ++w) {
+      if (taken[w] || workers_[w].given_up) continue;
+      // Rather a busy one than one that is down.
+      if (!best.has_value() || std::pair(!workers_[w].up, Load(workers_[w])) <
+                                   std::pair(!workers_[*best].up, Load(workers_[*best]))) {
+        best = w;
+      }
+    }
+    if (!best.has_value()) return false;
+    member.worker = *best;
+    taken[*best] = true;
+  }
+  group.aside = std::any_of(group.members.begin(), group.members.end(),
+                            [this](const Member& member) { return !workers_[member.worker].up; });
+  if (!group.aside) {
+    for (const Member& member : group.members) {
+      workers_[member.worker].bound.Push({group.order, task, true});
+    }
+  }
+  return true;
+}
+
+void Scheduler::Unqueue(TaskKey task, Group& group) {
+  if (group.aside) return;
+  for (const Member& member : group.members) {
+    workers_[member.worker].bound.EraseIf(
+        [task](const Entry& entry) { return entry.task == task; });
+  }
+  group.aside = true;
+}
+
+std::optional<Scheduler::Start> Scheduler::Next(Time now) {
+  if (ready_ == 0) return std::nullopt;
+  for (WorkerId w = 0; w < workers_.size(); ++w) {
+    WorkerState& worker = workers_[w];
+    if (worker.bound.empty() || !Takes(worker) || worker.posted >= capacity_) continue;
+    const Entry entry = worker.bound.front();
+    start_.clear();
+    if (!entry.group) {
+      worker.bound.Pop();
+      start_.push_back(w);
+    } else {
+      const auto group = groups_.find(entry.task);
+      if (!CanStart(entry.task, group->second)) continue;
+      for (const Member& member : group->second.members) {
+        workers_[member.worker].bound.Pop();
+        start_.push_back(member.worker);
+      }
+      groups_.erase(group);
+    }
+    for (const WorkerId started : start_) Post(started, now);
+    --ready_;
+    return Start{entry.task, start_};
+  }
+  if (free_.empty()) return std::nullopt;
+  const std::optional<WorkerId> worker = WorkerForFree(now);
+  if (!worker.has_value()) return std::nullopt;
+  const TaskKey task = free_.front().task;
+  free_.Pop();
+  start_.assign(1, *worker);
+  Post(*worker, now);
+  --ready_;
+  return Start{task, start_};
+}
+
+bool Scheduler::CanStart(TaskKey task, const Group& group) const {
+  return std::all_of(group.members.begin(), group.members.end(), [&](const Member& member) {
+    const WorkerState& worker = workers_[member.worker];
+    return Takes(worker) && worker.posted == 0 && worker.bound.front().task == task;
+  });
+}
+
+std::optional<WorkerId> Scheduler::WorkerForFree(Time now) const {
+  std::size_t up = 0;
+  for (const WorkerState& worker : workers_) up += worker.up ? 1 : 0;
+  std::optional<WorkerId> best;
+  for (WorkerId w = 0; w < workers_.size(); ++w) {
+    const WorkerState& worker = workers_[w];
+    if (!Takes(worker) || !worker.bound.empty()) continue;
+    const bool ahead = free_.size() > up && now - worker.progress < kSlice;
+    if (worker.posted >= (ahead ? std::min(worker.ahead, capacity_) : 1)) continue;
+    if (!best.has_value() || worker.posted < workers_[*best].posted) best = w;
+  }
+  return best;
+}
+
+void Scheduler::Post(WorkerId worker, Time now) {
+  WorkerState& state = workers_[worker];
+  if (state.posted == 0) state.progress = now;
+  ++state.posted;
+}
+
+void Scheduler::Ended(WorkerId worker, Time now) {
+  WorkerState& state = workers_[worker];
+  --state.posted;
+  state.refused = false;
+  state.progress = now;
+  ++state.ended;
+  const auto passed = now - state.slice;
+  if (passed < kSlice) return;
+  const auto slices = static_cast<std::size_t>(passed / kSlice);
+  state.ahead = std::max<std::size_t>(1, state.ended / slices);
+  state.ended = 0;
+  state.slice = now;
+}
+
+void Scheduler::Refused(WorkerId worker) {
+  --workers_[worker].posted;
+  workers_[worker].refused = true;
+}
+
+bool Scheduler::NeedsRetry() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const WorkerState& state) {
+    return state.up && state.refused && state.posted == 0;
+  });
+}
+
+void Scheduler::Retry() {
+  for (WorkerState& state : workers_) {
+    if (state.posted == 0) state.refused = false;
+  }
+}
+
+void Scheduler::SetUp(WorkerId worker) {
+  workers_[worker].up = true;
+  workers_[worker].refused = false;
+  Rebind(worker, nullptr);
+}
+
+void Scheduler::SetDown(WorkerId worker) {
+  workers_[worker].up = false;
+  Rebind(worker, nullptr);
+}
+
+void Scheduler::GiveUp(WorkerId worker, std::vector<TaskKey>& stranded) {
+  workers_[worker].up = false;
+  workers_[worker].given_up = true;
+  Rebind(worker, &stranded);
+  const auto strand = [&](Queue& queue) {
+    ready_ -= queue.EraseIf([&](const Entry& entry) {
+      stranded.push_back(entry.task);
+      return true;
+    });
+  };
+  strand(workers_[worker].bound);
+  if (std::all_of(workers_.begin(), workers_.end(),
+                  [](const WorkerState& state) { return state.given_up; })) {
+    strand(free_);
+  }
+}
+
+void Scheduler::Rebind(WorkerId worker, std::vector<TaskKey>* stranded) {
+  for (auto at = groups_.begin(); at != groups_.end();) {
+    Group& group = at->second;
+    const bool concerned =
+        group.aside || std::any_of(group.members.begin(), group.members.end(),
+                                   [&](const Member& member) { return member.worker == worker; });
+    if (concerned) {
+      Unqueue(at->first, group);
+      if (!Bind(at->first, group)) {
+        if (stranded != nullptr) stranded->push_back(at->first);
+        at = groups_.erase(at);
+        --ready_;
+        continue;
+      }
+    }
+    ++at;
+  }
+}
+
+void Scheduler::RemoveIf(const std::function<bool(TaskKey)>& gone) {
+  const auto erase = [&](Queue& queue) {
+    ready_ -= queue.EraseIf([&](const Entry& entry) { return !entry.group && gone(entry.task); });
+  };
+  for (WorkerState& state : workers_) erase(state.bound);
+  erase(free_);
+  for (auto at = groups_.begin(); at != groups_.end();) {
+    if (gone(at->first)) {
+      Unqueue(at->first, at->second);
+      at = groups_.erase(at);
+      --ready_;
+    } else {
+      ++at;
+    }
+  }
+}
+
+}  // namespace keel::task

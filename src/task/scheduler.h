@@ -1,0 +1,153 @@
+// Scheduler: which ready task goes to which worker next. Pure bookkeeping: no thread, no device, no
+// clock but the one that the caller reads.
+//
+// Work is bound to a worker (a task that names one, or has its tensors there), bound to several (a
+// group), or free. Of each kind the order is that of Submit.
+// - Bound work comes before free work on its worker. A worker that is busy delays only what is
+//   bound to it.
+// - A free task goes to the worker that has least, among those without ready bound work.
+// - A group is bound when it gets ready: members without a worker get those that have least. It
+//   starts when all of its workers have nothing posted and it is the oldest ready work of each;
+//   then on all of them in one step. A worker whose oldest ready work is a group takes nothing else
+//   until the group has started: it is reserved.
+//
+// Promised: every ready task starts, if tasks that started end and its workers come up again.
+// Why it cannot deadlock: the oldest bound work is the oldest of each of its workers, so all of
+// these are reserved for it, get idle as what they run ends, and it starts; then the next is the
+// oldest. Work that comes later never goes before it. For the same reason neither groups nor bound
+// tasks starve. Free work waits as long as all workers have bound work: that is what "before"
+// means. A group one of whose workers is down reserves nothing: its members without a worker of
+// their own go elsewhere, or it is set aside until the worker is up.
+//
+// Posting ahead. So that a worker need not wait for the next task, bound tasks are posted up to the
+// worker's capacity. Free tasks are, only while more are ready than workers are up, and no more
+// than the worker ended in the last half millisecond: a long task should not have others behind it
+// while another worker is idle.
+//
+// Costs O(workers + log ready) for each task. Not thread-safe: the owner has a lock.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "keel/task/orchestrator.h"
+#include "task/task_keys.h"
+
+namespace keel::task {
+
+class Scheduler {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // All workers are up and have nothing. `capacity`: the most tasks posted to one.
+  Scheduler(std::size_t workers, std::size_t capacity) : capacity_(capacity), workers_(workers) {}
+
+  // --- Ready work. `order` is unique, and smaller for what was submitted earlier. ---------------
+
+  // False: the worker (or, of a free task, every worker) has been given up.
+  bool Add(TaskKey task, std::uint64_t order, std::optional<WorkerId> worker);
+  // One element for each member. False: a worker that it names was given up, or there are fewer
+  // workers than members. Precondition: the workers that are named are different ones.
+  bool AddGroup(TaskKey task, std::uint64_t order,
+                std::span<const std::optional<WorkerId>> members);
+
+  // --- Starting ----------------------------------------------------------------------------
+
+  struct Start {
+    TaskKey task = 0;
+    std::span<const WorkerId> workers;  // one for each member; valid until the next call
+  };
+  // What to post next; it counts as posted now.
+  std::optional<Start> Next(Time now);
+  // One task that was posted to the worker has ended.
+  void Ended(WorkerId worker, Time now);
+  // What Next returned could not be posted there now. Add it again: the worker takes nothing until
+  // something there has ended, or Retry.
+  void Refused(WorkerId worker);
+  // Whether a worker that has nothing posted refused a task, so that nothing will end there.
+  bool NeedsRetry() const;
+  void Retry();
+
+  // --- Workers -----------------------------------------------------------------------------
+
+  void SetUp(WorkerId worker);
+  // What is posted there still counts, until Ended. Bound work waits.
+  void SetDown(WorkerId worker);
+  // For ever. Appends to `stranded`, and forgets, the work that now can run nowhere.
+  void GiveUp(WorkerId worker, std::vector<TaskKey>& stranded);
+
+  // Forgets ready work. O(ready).
+  void RemoveIf(const std::function<bool(TaskKey)>& gone);
+
+  std::size_t ready() const { return ready_; }
+  std::size_t posted(WorkerId worker) const { return workers_[worker].posted; }
+
+ private:
+  struct Entry {
+    std::uint64_t order = 0;
+    TaskKey task = 0;
+    bool group = false;
+  };
+  // The smallest order first.
+  class Queue {
+   public:
+    bool empty() const { return heap_.empty(); }
+    std::size_t size() const { return heap_.size(); }
+    const Entry& front() const { return heap_.front(); }
+    void Push(const Entry& entry);
+    void Pop();
+    std::size_t EraseIf(const std::function<bool(const Entry&)>& gone);
+
+   private:
+    std::vector<Entry> heap_;
+  };
+  struct WorkerState {
+    Queue bound;
+    std::size_t posted = 0;
+    bool up = true;
+    bool given_up = false;
+    bool refused = false;
+    // How many tasks end there in kSlice, measured over the last one.
+    std::size_t ahead = 1;
+    std::size_t ended = 0;
+    Time slice{};
+    Time progress{};
+  };
+  struct Member {
+    WorkerId worker = 0;
+    bool named = false;
+  };
+  struct Group {
+    std::uint64_t order = 0;
+    std::vector<Member> members;
+    bool aside = false;  // in no queue: one of its workers is down
+  };
+  static constexpr std::chrono::microseconds kSlice{500};
+
+  bool Takes(const WorkerState& worker) const { return worker.up && !worker.refused; }
+  std::optional<WorkerId> WorkerForFree(Time now) const;
+  bool CanStart(TaskKey task, const Group& group) const;
+  void Post(WorkerId worker, Time now);
+  // Chooses workers for the members that name none, and queues the group or sets it aside. False:
+  // it cannot run any more.
+  bool Bind(TaskKey task, Group& group);
+  void Unqueue(TaskKey task, Group& group);
+  // Binds those again that `worker` belongs to, or that are aside. Appends those that cannot run.
+  void Rebind(WorkerId worker, std::vector<TaskKey>* stranded);
+  std::size_t Load(const WorkerState& worker) const { return worker.posted + worker.bound.size(); }
+
+  const std::size_t capacity_;
+  std::vector<WorkerState> workers_;
+  Queue free_;
+  std::unordered_map<TaskKey, Group> groups_;  // ready ones
+  std::vector<WorkerId> start_;
+  std::size_t ready_ = 0;
+};
+
+}  // namespace keel::task

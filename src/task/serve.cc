@@ -1,0 +1,195 @@
+#include "task/serve.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace keel::task {
+namespace {
+
+// The next message; nothing when the server stops. While there is none it looks after the answers,
+// which somebody may be waiting for.
+Result<bool> Next(LaneReader& reader, LaneWriter& answers, std::vector<std::byte>& message,
+                  const std::atomic<bool>& stopping) {
+  while (!stopping.load(std::memory_order_acquire)) {
+    const std::uint32_t seen = reader.bell();
+    KEEL_ASSIGN(const bool found, reader.Read(message));
+    if (found) return true;
+    KEEL_TRY(answers.Check());
+    reader.WaitWhile(seen, Deadline::After(kLookAgain));
+  }
+  return false;
+}
+
+}  // namespace
+
+Server::Server(Options options) : options_(std::move(options)) {
+  control_replies_ = LaneWriter(options_.region->lane(LaneName::kControlReplies));
+}
+
+void Server::Stop() {
+  stopping_.store(true, std::memory_order_release);
+  Ring(options_.region->lane(LaneName::kTasks).state->bell);
+  Ring(options_.region->lane(LaneName::kControl).state->bell);
+}
+
+void Server::GiveUp(const Status& why) {
+  options_.give_up(why);
+  Stop();
+}
+
+void Server::Main() {
+  Status start = [this]() -> Status {
+    KEEL_ASSIGN(memory_, options_.open());
+    KEEL_ASSIGN(engine_, Engine::Create(memory_, options_.orchestration));
+    return OkStatus();
+  }();
+  const bool started = start.ok();
+  const Status greeted = control_replies_.Write(
+      Encode(Reply{.number = 0, .status = std::move(start), .value = kProtocolVersion}));
+  if (started && greeted.ok()) {
+    std::thread tasks([this] { ServeTasks(); });
+    ServeControl();
+    Stop();
+    tasks.join();
+  }
+  engine_.reset();
+  memory_.reset();
+}
+
+void Server::ServeControl() {
+  LaneReader requests(options_.region->lane(LaneName::kControl));
+  std::vector<std::byte> message;
+  for (;;) {
+    const Result<bool> next = Next(requests, control_replies_, message, stopping_);
+    if (!next.ok()) return GiveUp(next.status());
+    if (!*next) return;
+    const Result<Request> request = DecodeRequest(message);
+    if (!request.ok()) return GiveUp(request.status());
+    if (request->kind == RequestKind::kStop) return;
+    Reply reply{.number = request->number, .status = Status(StatusCode::kCancelled, "given up")};
+    std::uint64_t ticket = request->number;
+    if (options_.region->header().ticket.compare_exchange_strong(ticket, ticket | kBegun)) {
+      reply = Do(*request);
+      reply.number = request->number;
+    }
+    if (const Status sent = control_replies_.Write(Encode(reply)); !sent.ok()) return GiveUp(sent);
+  }
+}
+
+Reply Server::Do(const Request& request) {
+  Reply reply;
+  const auto value = [&reply](Result<std::uint64_t> result) {
+    if (result.ok()) reply.value = *result;
+    reply.status = std::move(result).status();
+  };
+  const DeviceAddress address(request.address);
+  const Bytes size(request.size);
+  switch (request.kind) {
+    case RequestKind::kAllocate: {
+      const Result<DeviceAddress> block = engine_->Allocate(size);
+      if (block.ok()) reply.value = block->value();
+      reply.status = block.status();
+      break;
+    }
+    case RequestKind::kFree:
+      reply.status = engine_->Free(address);
+      break;
+    case RequestKind::kCopyTo:
+    case RequestKind::kCopyFrom: {
+      const Result<std::byte*> bytes = HostBytes(request);
+      if (!bytes.ok()) {
+        reply.status = bytes.status();
+      } else if (request.kind == RequestKind::kCopyTo) {
+        reply.status = engine_->CopyTo(address, *bytes, size, request.deadline);
+      } else {
+        reply.status = engine_->CopyFrom(*bytes, address, size, request.deadline);
+      }
+      break;
+    }
+    case RequestKind::kImagePart: {
+      const Result<std::byte*> bytes = HostBytes(request);
+      if (request.address == 0) image_.clear();
+      if (!bytes.ok()) {
+        reply.status = bytes.status();
+      } else if (request.address != image_.size() ||
+                 request.size > Image::kMaxSize - image_.size()) {
+        reply.status = InvalidArgument("the parts of an image do not fit together");
+      } else {
+        image_.insert(image_.end(), *bytes, *bytes + request.size);
+      }
+      break;
+    }
+    case RequestKind::kRegister:
+      value(Register(request));
+      break;
+    case RequestKind::kUnregister:
+      reply.status = engine_->Unregister(request.address);
+      break;
+    case RequestKind::kStats:
+      reply.stats = engine_->Stats();
+      break;
+    case RequestKind::kStop:
+      break;
+  }
+  return reply;
+}
+
+Result<std::uint64_t> Server::Register(const Request& request) {
+  if (options_.in_place) {
+    return engine_->Register(*reinterpret_cast<const Image*>(request.place), request.deadline);
+  }
+  const std::vector<std::byte> bytes = std::exchange(image_, {});
+  KEEL_ASSIGN(const Image image, Image::Parse(bytes));
+  return engine_->Register(image, request.deadline);
+}
+
+Result<std::byte*> Server::HostBytes(const Request& request) {
+  if (options_.in_place) return reinterpret_cast<std::byte*>(request.place);
+  if (!options_.region->InWindow(request.place, request.size)) {
+    return InvalidArgument(
+        fmt::format("{} bytes at {}: they are not in the window of control calls", request.size,
+                    request.place));
+  }
+  return options_.region->at(request.place);
+}
+
+Status Server::Localize(Arguments& arguments) {
+  if (options_.in_place) return OkStatus();
+  for (Tensor& tensor : arguments.tensors()) {
+    if (tensor.resident() || tensor.size().empty()) continue;
+    if (!options_.region->InData(tensor.address, tensor.size().count())) {
+      return InvalidArgument(fmt::format("a tensor of {} at {}: it is not in the shared memory",
+                                         ToString(tensor.size()), tensor.address));
+    }
+    tensor.address = reinterpret_cast<std::uintptr_t>(options_.region->at(tensor.address));
+  }
+  return OkStatus();
+}
+
+void Server::ServeTasks() {
+  LaneReader tasks(options_.region->lane(LaneName::kTasks));
+  LaneWriter replies(options_.region->lane(LaneName::kTaskReplies));
+  std::vector<std::byte> message;
+  for (;;) {
+    const Result<bool> next = Next(tasks, replies, message, stopping_);
+    if (!next.ok()) return GiveUp(next.status());
+    if (!*next) return;
+    Result<TaskMessage> task = DecodeTask(message);
+    if (!task.ok()) return GiveUp(task.status());
+    if (const Status local = Localize(task->arguments); !local.ok()) return GiveUp(local);
+    const Status status = engine_->Run(task->callable, task->arguments, task->deadline);
+    const Status sent = replies.Write(Encode(Reply{.number = task->number, .status = status}));
+    options_.ring();
+    if (!sent.ok()) return GiveUp(sent);
+    if (status.ok()) continue;
+    if (status.code() == StatusCode::kDeadlineExceeded && task->deadline.Passed()) {
+      return GiveUp(DeadlineExceeded("a task was not done by its deadline"));
+    }
+    if (const Status health = memory_->device()->Health(); !health.ok()) return GiveUp(health);
+  }
+}
+
+}  // namespace keel::task

@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "keel/base/mutex.h"
+#include "task/peer.h"
+#include "task/serve.h"
+
+namespace keel::task {
+namespace {
+
+// What the thread and its owner share, and the thread alone once it was left behind.
+struct Shared {
+  std::shared_ptr<Region> region;
+  std::shared_ptr<Doorbell> doorbell;
+  std::unique_ptr<Server> server;
+  mutable Mutex mutex;
+  CondVar changed;
+  bool ended KEEL_GUARDED_BY(mutex) = false;
+  Status why KEEL_GUARDED_BY(mutex);  // OK while it runs
+
+  void End(const Status& status) {
+    {
+      const MutexLock lock(mutex);
+      if (why.ok()) why = Unavailable(fmt::format("gave up: {}", status.message()));
+    }
+    doorbell->Ring();
+    Ring(region->lane(LaneName::kControlReplies).state->bell);
+  }
+};
+
+class ThreadPeer final : public Peer {
+ public:
+  explicit ThreadPeer(std::shared_ptr<Shared> shared)
+      : shared_(std::move(shared)), thread_([shared = shared_] {
+          shared->server->Main();
+          shared->End(Unavailable("it was told to end"));
+          const MutexLock lock(shared->mutex);
+          shared->ended = true;
+          shared->changed.NotifyAll();
+        }) {}
+  ~ThreadPeer() override {
+    Kill();
+    // Only code that hangs takes longer.
+    constexpr auto kPatience = std::chrono::milliseconds(200);
+    if (WaitEnded(Deadline::After(kPatience))) {
+      thread_.join();
+    } else {
+      thread_.detach();
+    }
+  }
+
+  Region& region() override { return *shared_->region; }
+  DataArea* data() override { return nullptr; }
+  std::string name() const override { return "a thread"; }
+  Status Ended() const override {
+    const MutexLock lock(shared_->mutex);
+    return shared_->why;
+  }
+  void Kill() override { shared_->server->Stop(); }
+  bool WaitEnded(Deadline deadline) override {
+    const MutexLock lock(shared_->mutex);
+    while (!shared_->ended) {
+      if (deadline.never()) {
+        shared_->changed.Wait(shared_->mutex);
+      } else if (deadline.Passed() ||
+                 !shared_->changed.WaitUntil(shared_->mutex, deadline.when())) {
+        return shared_->ended;
+      }
+    }
+    return true;
+  }
+  int process() const override { return 0; }
+
+ private:
+  const std::shared_ptr<Shared> shared_;
+  std::thread thread_;
+};
+
+// The set of the process, opened anew if its device was lost.
+Result<std::shared_ptr<memory::DeviceMemory>> OpenMemory(const WorkerOptions& options) {
+  if (options.memory != nullptr) return options.memory;
+  KEEL_ASSIGN(const hal::DeviceName name, hal::DeviceName::Parse(options.device));
+  auto& process = memory::ProcessMemory::Global();
+  KEEL_ASSIGN(std::shared_ptr<memory::DeviceMemory> memory, process.For(name));
+  if (memory->device()->Health().ok()) return memory;
+  memory.reset();
+  // Somebody else may have done so in between.
+  if (const Status forgotten = process.Forget(name);
+      !forgotten.ok() && forgotten.code() != StatusCode::kNotFound) {
+    return forgotten;
+  }
+  return process.For(name);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Peer>> StartThreadPeer(const WorkerStart& start) {
+  auto shared = std::make_shared<Shared>();
+  KEEL_ASSIGN(shared->region, Region::CreatePrivate());
+  shared->doorbell = start.doorbell;
+  // The server is a part of what it calls: it must not keep it alive.
+  Shared* const raw = shared.get();
+  shared->server = std::make_unique<Server>(Server::Options{
+      .region = shared->region,
+      .open = [options = start.options] { return OpenMemory(options); },
+      .orchestration = start.orchestration,
+      .in_place = true,
+      .ring = [raw] { raw->doorbell->Ring(); },
+      .give_up = [raw](const Status& why) { raw->End(why); },
+  });
+  return std::unique_ptr<Peer>(std::make_unique<ThreadPeer>(std::move(shared)));
+}
+
+}  // namespace keel::task

@@ -1,0 +1,57 @@
+// WorkerBlocks: the memory of one worker that resident tensors may be in, ordered by address: what
+// was allocated there, and what somebody else has and registered.
+//
+// A block that was lost with its worker is remembered as lost, so that its use gets an error that
+// says so, until it is removed or another block takes its place.
+//
+// Blocks are shared with the tasks that use them: `uses` counts these. Not thread-safe: the owner
+// has a lock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "keel/base/bytes.h"
+#include "keel/task/orchestrator.h"
+
+namespace keel::task {
+
+struct Block {
+  WorkerId worker = 0;
+  DeviceAddress address;
+  Bytes size;
+  bool registered = false;  // somebody else's
+  bool freed = false;       // Free was called; it goes with the last use
+  bool lost = false;
+  std::uint64_t uses = 0;
+
+  // kUnavailable: lost. kInvalidArgument: freed. Both name the address.
+  Status Usable() const;
+};
+
+class WorkerBlocks {
+ public:
+  // What was there before and overlaps is forgotten: it cannot be there any more.
+  std::shared_ptr<Block> Add(WorkerId worker, DeviceAddress address, Bytes size);
+  // kAlreadyExists if it overlaps a block that is not lost; kInvalidArgument: empty, or it wraps.
+  Status AddRegistered(WorkerId worker, DeviceAddress address, Bytes size);
+  // Back again, if nothing is there by now.
+  void PutBack(std::shared_ptr<Block> block);
+  // The block in which [address, address + size) lies as a whole; null.
+  std::shared_ptr<Block> Find(DeviceAddress address, Bytes size) const;
+  // The block that begins there; null.
+  std::shared_ptr<Block> FindAt(DeviceAddress address) const;
+  void Remove(const Block& block);
+  // All that is there now.
+  void Lose();
+
+ private:
+  using Map = std::map<DeviceAddress, std::shared_ptr<Block>>;
+  // The first block that ends after `address`.
+  Map::const_iterator FirstAfter(DeviceAddress address) const;
+
+  Map blocks_;
+};
+
+}  // namespace keel::task

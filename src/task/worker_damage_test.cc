@@ -1,0 +1,122 @@
+// Memory between an orchestrator and its worker that somebody writes over: no hang, no crash, no
+// wrong result; an error that says so, and a worker that can be started again.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "task/worker_test.h"
+
+namespace keel::task {
+namespace {
+
+class WorkerDamageTest : public WorkersTest, public ::testing::WithParamInterface<Transport> {
+ protected:
+  std::unique_ptr<Worker> Start() {
+    return Need(GetParam() == Transport::kProcess ? StartProcessWorker(Plan(), Long())
+                                                  : StartThreadWorker(Plan(), Long()));
+  }
+  // The cursors, the bells and the ticket, or the beginning of a ring.
+  std::byte* Victim(Region& region, std::mt19937& random) {
+    RegionHeader& header = region.header();
+    const auto name = static_cast<LaneName>(random() % kLanes);
+    const Lane lane = region.lane(name);
+    switch (random() % 4) {
+      case 0:
+        return reinterpret_cast<std::byte*>(&header.ticket) + random() % sizeof(header.ticket);
+      case 1:
+        return reinterpret_cast<std::byte*>(lane.state) + random() % 12;
+      case 2:
+        return reinterpret_cast<std::byte*>(&lane.state->read) + random() % 4;
+      default:
+        return lane.ring.data() + random() % 1500;
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, WorkerDamageTest,
+                         ::testing::Values(Transport::kThread, Transport::kProcess),
+                         [](const auto& instance) {
+                           return instance.param == Transport::kThread ? "Thread" : "Process";
+                         });
+
+TEST_P(WorkerDamageTest, DamagedLanesNeverGiveAWrongResult) {
+  std::mt19937 random(11);
+  const auto worker = Start();
+  int lost = 0;
+  for (int round = 0; round < 40; ++round) {
+    SCOPED_TRACE(round);
+    Region& region = PeerOf(*worker).region();
+    std::vector<std::vector<std::uint32_t>> outs(6, std::vector<std::uint32_t>(64, ~0U));
+    std::vector<TaskResult> results;
+    std::uint32_t posted = 0;
+    const auto work = [&]() -> Status {
+      const Deadline deadline = Deadline::After(milliseconds(300));
+      KEEL_ASSIGN(const std::uint64_t fill, worker->Register(FillImage(), deadline));
+      for (; posted < outs.size(); ++posted) {
+        *Victim(region, random) = static_cast<std::byte>(random());
+        Arguments arguments;
+        arguments.Add(Tag::kOut, On(outs[posted])).AddScalar(posted);
+        KEEL_TRY(worker->Post(posted, fill, arguments, deadline));
+      }
+      KEEL_ASSIGN(const DeviceAddress block, worker->Allocate(256_B, deadline));
+      const std::vector<std::uint32_t> sent(64, 5);
+      std::vector<std::uint32_t> got(64);
+      KEEL_TRY(worker->CopyTo(block, sent.data(), 256_B, deadline));
+      KEEL_TRY(worker->CopyFrom(got.data(), block, 256_B, deadline));
+      EXPECT_EQ(got, sent);
+      return OkStatus();
+    };
+    const Status status = work();
+    EXPECT_TRUE(status.ok() || status.code() == StatusCode::kUnavailable ||
+                status.code() == StatusCode::kDeadlineExceeded)
+        << status.ToString();
+    results = Collect(*worker, posted);
+    ASSERT_EQ(results.size(), posted);
+    for (const TaskResult& result : results) {
+      if (result.status.ok()) {
+        const auto value = static_cast<std::uint32_t>(result.task);
+        EXPECT_EQ(outs.at(result.task), std::vector<std::uint32_t>(64, value));
+      } else {
+        EXPECT_TRUE(result.status.code() == StatusCode::kUnavailable ||
+                    result.status.code() == StatusCode::kDeadlineExceeded)
+            << result.status.ToString();
+      }
+    }
+    if (worker->Health().ok()) continue;
+    ++lost;
+    ASSERT_TRUE(IsOk(worker->Restart(Long())));
+    EXPECT_TRUE(Adds(*worker));
+  }
+  EXPECT_GT(lost, 5);
+}
+
+TEST_P(WorkerDamageTest, TheErrorSaysSo) {
+  const auto worker = Start();
+  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
+  const Lane lane = PeerOf(*worker).region().lane(LaneName::kTaskReplies);
+  lane.state->written = 4;
+  lane.state->bell.value.fetch_add(1);
+  ASSERT_TRUE(IsOk(worker->Post(1, noop, {}, Deadline::Never())));
+  const std::vector<TaskResult> results = Collect(*worker, 1);
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results[0].status.code(), StatusCode::kUnavailable);
+  EXPECT_NE(results[0].status.message().find("damaged"), std::string_view::npos)
+      << results[0].status.ToString();
+}
+
+// A task that the worker never sees is noticed, also without a deadline.
+TEST_F(WorkersTest, ATaskThatIsTakenBackIsNoticed) {
+  const auto worker = Need(StartProcessWorker(Plan(), Long()));
+  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
+  const Lane lane = PeerOf(*worker).region().lane(LaneName::kTasks);
+  ASSERT_TRUE(Freeze(*worker));
+  ASSERT_TRUE(IsOk(worker->Post(1, noop, {}, Deadline::Never())));
+  lane.state->written = 0;
+  ASSERT_TRUE(Thaw(*worker));
+  const std::vector<TaskResult> results = Collect(*worker, 1);
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results[0].status.code(), StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace keel::task

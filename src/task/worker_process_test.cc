@@ -1,0 +1,378 @@
+// What holds for workers that are processes: how they live and die, and what they share.
+#include <dirent.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "base/soon_test.h"
+#include "keel/base/unique_fd.h"
+#include "task/worker_program.h"
+#include "task/worker_test.h"
+
+namespace keel::task {
+namespace {
+
+std::size_t OpenDescriptors() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
+
+std::size_t SharedMappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t found = 0;
+  for (std::string line; std::getline(maps, line);) {
+    found += line.find("memfd:keel-worker") != std::string::npos ? 1 : 0;
+  }
+  return found;
+}
+
+bool HasChildren() {
+  siginfo_t info{};
+  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+// Nanoseconds that a process's threads have run.
+std::uint64_t ProcessorTime(pid_t process) {
+  std::uint64_t total = 0;
+  for (const auto& thread :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task")) {
+    std::ifstream file(thread.path() / "schedstat");
+    std::uint64_t nanoseconds = 0;
+    file >> nanoseconds;
+    total += nanoseconds;
+  }
+  return total;
+}
+
+UniqueFd OpenProcess(pid_t process) {
+  return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+}
+bool EndsWithin(const UniqueFd& process, int milliseconds) {
+  pollfd wait{.fd = process.get(), .events = POLLIN, .revents = 0};
+  return poll(&wait, 1, milliseconds) == 1;
+}
+
+class WorkerProcessTest : public WorkersTest {
+ protected:
+  std::unique_ptr<Worker> Start(Bytes shared = 64_MiB) {
+    return Need(StartProcessWorker(Plan(shared), Long()));
+  }
+};
+
+TEST_F(WorkerProcessTest, TensorsThatNeverFitAreToldFromThoseThatDoNotFitNow) {
+  const auto worker = Start(1_MiB);
+  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
+  const std::vector<float> large((1_MiB).count() / 4 + 1);
+  const std::vector<float> half((1_MiB).count() / 8 + 1);
+  Arguments never;
+  never.Add(Tag::kIn, On(large));
+  const Status refused = worker->Post(1, noop, never, Deadline::Never());
+  EXPECT_EQ(refused.code(), StatusCode::kOutOfRange);
+  EXPECT_NE(refused.message().find("shared_memory"), std::string_view::npos);
+
+  Arguments now;
+  now.Add(Tag::kIn, On(half));
+  ASSERT_TRUE(Freeze(*worker));
+  ASSERT_TRUE(IsOk(worker->Post(1, noop, now, Deadline::Never())));
+  EXPECT_EQ(worker->Post(2, noop, now, Deadline::Never()).code(), StatusCode::kResourceExhausted);
+  ASSERT_TRUE(Thaw(*worker));
+  EXPECT_EQ(Collect(*worker, 1).size(), 1U);
+  EXPECT_TRUE(IsOk(Run(*worker, noop, now)));
+}
+
+TEST_F(WorkerProcessTest, T6_AllOfTheSharedMemoryCanBeUsedAgainAndAgain) {
+  const auto worker = Start(1_MiB);
+  const std::uint64_t fill = Need(worker->Register(FillImage(), Long()));
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    std::vector<std::uint32_t> small(1 + i * 37);
+    Arguments little;
+    little.Add(Tag::kOut, On(small)).AddScalar(i);
+    ASSERT_TRUE(IsOk(Run(*worker, fill, little)));
+    std::vector<std::uint32_t> all((1_MiB).count() / 4);
+    Arguments most;
+    most.Add(Tag::kOut, On(all)).AddScalar(i);
+    ASSERT_TRUE(IsOk(Run(*worker, fill, most)));
+    ASSERT_EQ(all, std::vector<std::uint32_t>(all.size(), i));
+  }
+}
+
+TEST_F(WorkerProcessTest, AKilledWorkerEndsItsTasksWithTheSignal) {
+  const auto worker = Start();
+  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
+  const pid_t process = ProcessOf(*worker);
+  ASSERT_TRUE(Freeze(*worker));
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(IsOk(worker->Post(i, noop, {}, Deadline::Never())));
+  }
+  // A call that waits for an answer is woken.
+  std::thread caller(
+      [&] { EXPECT_EQ(worker->Stats(Long()).status().code(), StatusCode::kUnavailable); });
+  ASSERT_EQ(kill(process, SIGKILL), 0);
+  const std::vector<TaskResult> results = Collect(*worker, 3);
+  caller.join();
+  ASSERT_EQ(results.size(), 3U);
+  const std::string expected =
+      "worker 'sim:0' (process " + std::to_string(process) + ") was killed by signal 9 (SIGKILL)";
+  for (const TaskResult& result : results) {
+    EXPECT_EQ(result.status.code(), StatusCode::kUnavailable);
+    EXPECT_EQ(result.status.message(), expected);
+  }
+  EXPECT_EQ(worker->Health().message(), expected);
+  EXPECT_EQ(worker->Register(NoopImage(), Long()).status().message(), expected);
+  EXPECT_FALSE(HasChildren()) << "a zombie";
+  ASSERT_TRUE(IsOk(worker->Restart(Long())));
+  EXPECT_NE(ProcessOf(*worker), process);
+  EXPECT_TRUE(Adds(*worker));
+}
+
+TEST_F(WorkerProcessTest, CodeThatCrashesTakesTheWorkerAndNothingElse) {
+  const auto worker = Start();
+  const auto other = Start();
+  const std::uint64_t crash = Need(worker->Register(CrashImage(), Long()));
+  const Status status = Run(*worker, crash, {});
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find("killed by signal 11 (SIGSEGV)"), std::string_view::npos)
+      << status.ToString();
+  EXPECT_TRUE(Adds(*other));
+  ASSERT_TRUE(IsOk(worker->Restart(Long())));
+  EXPECT_TRUE(Adds(*worker));
+}
+
+// Whatever it was doing: results are right or errors, nothing hangs, and the next one works.
+TEST_F(WorkerProcessTest, KilledAtAnyInstant) {
+  std::mt19937 random(3);
+  const auto worker = Start();
+  for (int round = 0; round < 20; ++round) {
+    const pid_t process = ProcessOf(*worker);
+    const auto delay = std::chrono::microseconds(random() % 4000);
+    std::thread killer([&] {
+      std::this_thread::sleep_for(delay);
+      kill(process, SIGKILL);
+    });
+    std::vector<std::vector<std::uint32_t>> outs;
+    std::vector<TaskResult> results;
+    const auto work = [&]() -> Status {
+      for (std::uint32_t i = 0;; ++i) {
+        KEEL_ASSIGN(const std::uint64_t fill, worker->Register(FillImage(), Long()));
+        KEEL_ASSIGN(const DeviceAddress block, worker->Allocate(4096_B, Long()));
+        std::vector<std::uint32_t> copy(1024, i);
+        KEEL_TRY(worker->CopyTo(block, copy.data(), 4096_B, Long()));
+        copy.assign(1024, ~0U);
+        KEEL_TRY(worker->CopyFrom(copy.data(), block, 4096_B, Long()));
+        EXPECT_EQ(copy, std::vector<std::uint32_t>(1024, i));
+        outs.emplace_back(64, ~0U);
+        Arguments arguments;
+        arguments.Add(Tag::kOut, On(outs.back())).AddScalar(i);
+        KEEL_TRY(worker->Post(i, fill, arguments, Deadline::Never()));
+        if (i % 4 == 3) worker->Collect(results);
+        KEEL_TRY(worker->Unregister(fill, Long()));
+      }
+    };
+    const Status status = work();
+    killer.join();
+    EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status.ToString();
+    worker->Collect(results);
+    for (const TaskResult& result : results) {
+      if (result.status.ok()) {
+        const auto value = static_cast<std::uint32_t>(result.task);
+        EXPECT_EQ(outs.at(result.task), std::vector<std::uint32_t>(64, value));
+      } else {
+        // Its callable may have been unregistered before it ran.
+        EXPECT_TRUE(result.status.code() == StatusCode::kUnavailable ||
+                    result.status.code() == StatusCode::kNotFound)
+            << result.status.ToString();
+      }
+    }
+    ASSERT_TRUE(IsOk(worker->Restart(Long())));
+    EXPECT_TRUE(Adds(*worker));
+  }
+}
+
+TEST_F(WorkerProcessTest, T4_ACallThatGivesUpHarmsNobody) {
+  const auto worker = Start();
+  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
+  ASSERT_TRUE(Freeze(*worker));
+  EXPECT_EQ(worker->Unregister(noop, Deadline::After(milliseconds(10))).code(),
+            StatusCode::kDeadlineExceeded);
+  for (int i = 0; i < 3; ++i) {
+    const Status late = worker->Register(NoopImage(), Deadline::After(milliseconds(10))).status();
+    EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded) << late.ToString();
+  }
+  std::uint64_t value = 1;
+  EXPECT_EQ(worker->CopyFrom(&value, DeviceAddress(4096), 8_B, Deadline::Now()).code(),
+            StatusCode::kDeadlineExceeded);
+  ASSERT_TRUE(Thaw(*worker));
+  // None of them was begun, so none has an effect.
+  EXPECT_EQ(Need(worker->Stats(Long())).callables, 1U);
+  EXPECT_TRUE(IsOk(Run(*worker, noop, {})));
+  EXPECT_TRUE(IsOk(worker->Health()));
+  EXPECT_TRUE(Adds(*worker));
+}
+
+TEST_F(WorkerProcessTest, AWorkerThatHangsIsLostAtTheDeadline) {
+  const auto worker = Start();
+  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
+  ASSERT_TRUE(Freeze(*worker));
+  const Status late = Run(*worker, noop, {}, Deadline::After(milliseconds(50)));
+  EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded) << late.ToString();
+  EXPECT_EQ(worker->Health().code(), StatusCode::kUnavailable);
+  EXPECT_NE(worker->Health().message().find("task 77 was not done by its deadline"),
+            std::string_view::npos)
+      << worker->Health().ToString();
+  ASSERT_TRUE(IsOk(worker->Restart(Long())));
+  EXPECT_TRUE(Adds(*worker));
+}
+
+TEST_F(WorkerProcessTest, StopEndsAWorkerThatDoesNotListen) {
+  const auto worker = Start();
+  const UniqueFd process = OpenProcess(ProcessOf(*worker));
+  ASSERT_TRUE(Freeze(*worker));
+  worker->Stop(Deadline::After(milliseconds(20)));
+  EXPECT_TRUE(EndsWithin(process, 0));
+  EXPECT_FALSE(HasChildren()) << "a zombie";
+}
+
+TEST_F(WorkerProcessTest, NothingIsLeftOfAWorker) {
+  Start()->Stop(Long());  // whatever the first one of all opens for good
+  const std::size_t descriptors = OpenDescriptors();
+  const std::size_t mappings = SharedMappings();
+  for (int round = 0; round < 3; ++round) {
+    const auto stopped = Start();
+    EXPECT_TRUE(Adds(*stopped));
+    const auto killed = Start();
+    kill(ProcessOf(*killed), SIGKILL);
+    EXPECT_TRUE(Soon([&] { return !killed->Health().ok(); }));
+    ASSERT_TRUE(IsOk(killed->Restart(Long())));
+    EXPECT_GT(OpenDescriptors(), descriptors);
+  }
+  WorkerStart wrong = Plan();
+  wrong.options.device = "sim:999";
+  EXPECT_FALSE(StartProcessWorker(wrong, Long()).ok());
+  EXPECT_EQ(OpenDescriptors(), descriptors);
+  EXPECT_EQ(SharedMappings(), mappings);
+  EXPECT_FALSE(HasChildren()) << "a zombie";
+}
+
+TEST_F(WorkerProcessTest, PagesGoBackWhenItIsIdle) {
+  const auto worker = Start();
+  const std::uint64_t fill = Need(worker->Register(FillImage(), Long()));
+  std::vector<std::uint32_t> large((32_MiB).count() / 4);
+  Arguments arguments;
+  arguments.Add(Tag::kInOut, On(large)).AddScalar(std::uint32_t{1});
+  ASSERT_TRUE(IsOk(Run(*worker, fill, arguments)));
+  const auto used = [&] {
+    struct stat status{};
+    fstat(PeerOf(*worker).region().descriptor(), &status);
+    return Bytes(static_cast<std::uint64_t>(status.st_blocks) * 512);
+  };
+  EXPECT_GE(used(), 32_MiB);
+  EXPECT_TRUE(Soon([&] { return used() < 2_MiB; })) << ToString(used());
+  ASSERT_TRUE(IsOk(Run(*worker, fill, arguments)));
+  EXPECT_EQ(large, std::vector<std::uint32_t>(large.size(), 1));
+}
+
+TEST_F(WorkerProcessTest, T9_AnIdleWorkerTakesNoProcessorTime) {
+  const auto worker = Start();
+  ASSERT_TRUE(Adds(*worker));
+  const std::uint64_t before = ProcessorTime(ProcessOf(*worker));
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_LT(ProcessorTime(ProcessOf(*worker)) - before, 10'000'000U);
+}
+
+TEST_F(WorkerProcessTest, ItInheritsNothingThatItWasNotGiven) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);  // as careless programs do: not closed on exec
+  UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  const auto worker = Start();
+  writer.Reset(-1);
+  pollfd wait{.fd = reader.get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&wait, 1, 10'000), 1) << "the worker has the other end of a pipe";
+  EXPECT_TRUE(Adds(*worker));
+}
+
+TEST_F(WorkerProcessTest, T9_AnOrphanEnds) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, writer.get(), 1);
+  std::string program = KEEL_WORKER_HOLDER;
+  std::string worker_program = KEEL_WORKER_PROGRAM;
+  char* const argv[] = {program.data(), worker_program.data(), nullptr};
+  pid_t parent = 0;
+  ASSERT_EQ(posix_spawn(&parent, program.c_str(), &files, nullptr, argv, environ), 0);
+  posix_spawn_file_actions_destroy(&files);
+  writer.Reset(-1);
+  std::string text;
+  std::size_t at = 0;
+  for (char c = 0; (at = text.find("worker=")) == std::string::npos || !text.ends_with('\n');) {
+    ASSERT_EQ(read(reader.get(), &c, 1), 1) << text;
+    text += c;
+  }
+  const UniqueFd worker = OpenProcess(std::stoi(text.substr(at + 7)));
+  ASSERT_TRUE(worker.valid());
+  EXPECT_FALSE(EndsWithin(worker, 0));
+  kill(parent, SIGKILL);
+  waitpid(parent, nullptr, 0);
+  constexpr int kLoaded = 5000;  // it is at once, but where the machine is
+  EXPECT_TRUE(EndsWithin(worker, kLoaded));
+}
+
+TEST_F(WorkerProcessTest, TheProgramIsFoundOrNamed) {
+  const std::string found = Need(FindWorkerProgram(""));
+  EXPECT_EQ(std::filesystem::canonical(found), std::filesystem::canonical(KEEL_WORKER_PROGRAM));
+  WorkerStart start = Plan();
+  start.program = "/nowhere/keel-worker";
+  const Status missing = StartProcessWorker(start, Long()).status();
+  EXPECT_EQ(missing.code(), StatusCode::kNotFound);
+  EXPECT_NE(missing.message().find("'/nowhere/keel-worker'"), std::string_view::npos);
+}
+
+TEST_F(WorkerProcessTest, AProgramThatIsNoWorkerIsAnError) {
+  WorkerStart start = Plan();
+  start.program = "/bin/true";
+  const Status other = StartProcessWorker(start, Long()).status();
+  EXPECT_EQ(other.code(), StatusCode::kUnavailable);
+  EXPECT_NE(other.message().find("ended with exit code 0"), std::string_view::npos)
+      << other.ToString();
+
+  const std::string script =
+      ::testing::TempDir() + "/keel_silent_worker." + std::to_string(getpid());
+  std::ofstream(script) << "#!/bin/sh\nexec sleep 100\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  start.program = script;
+  const Status silent = StartProcessWorker(start, Deadline::After(milliseconds(100))).status();
+  EXPECT_EQ(silent.code(), StatusCode::kDeadlineExceeded) << silent.ToString();
+  EXPECT_FALSE(HasChildren()) << "it was left running";
+  std::filesystem::remove(script);
+}
+
+TEST_F(WorkerProcessTest, StartedByHandItSaysWhatItIs) {
+  const std::string command = std::string(KEEL_WORKER_PROGRAM) + " 2>&1";
+  std::FILE* const output = popen(command.c_str(), "r");
+  ASSERT_NE(output, nullptr);
+  char line[200] = {};
+  EXPECT_NE(std::fgets(line, sizeof(line), output), nullptr);
+  EXPECT_NE(std::string_view(line).find("not by hand"), std::string_view::npos) << line;
+  EXPECT_EQ(WEXITSTATUS(pclose(output)), 2);
+}
+
+}  // namespace
+}  // namespace keel::task

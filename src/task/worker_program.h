@@ -1,0 +1,19 @@
+// Where the program of worker processes is.
+#pragma once
+
+#include <string>
+
+#include "keel/base/export.h"
+#include "keel/base/result.h"
+
+namespace keel::task {
+
+// The path of `keel-worker`, or of `given` if that is not empty. Looks beside the library that this
+// code is in, in ../bin and ../libexec/keel from there, beside the program, and on PATH. kNotFound
+// lists where it looked.
+Result<std::string> FindWorkerProgram(const std::string& given);
+
+// All that keel-worker does: argv as StartProcessPeer makes it. Returns the program's exit code.
+KEEL_EXPORT int RunWorker(int argc, char** argv);
+
+}  // namespace keel::task
