@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <barrier>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/soon_test.h"
 #include "hal/sim_devices_test.h"
 #include "keel/hal/forwarding_device.h"
 #include "memory/every_call_fails_test.h"
@@ -199,6 +201,25 @@ TEST_F(CallableStoreTest, T8_RacingThreadsShareOneUploadAndLeaveNothing) {
   ExpectNoCallableLeft();
   store = nullptr;
   ExpectNothingLeftOfMemory();
+}
+
+TEST_F(CallableStoreTest, WhoWaitsForAnotherThreadsRegistrationGivesUpInTime) {
+  const auto store = Make(Orchestration::kDevice);
+  const Image image = NoopImage();
+  const hal::StreamHandle stream{device_->Live().front().value};
+  ASSERT_TRUE(IsOk(controls().HoldStream(stream)));
+  device_->ResetCounts();
+  Held first;
+  std::thread maker([&] { first = Register(*store, image); });
+  EXPECT_TRUE(Soon([&] { return device_->calls(Primitive::kCopy) == 1; }));
+  const Status late =
+      store->Register(image, Deadline::After(std::chrono::milliseconds(10))).status();
+  EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded) << late.ToString();
+  ASSERT_TRUE(IsOk(controls().ReleaseStream(stream)));
+  maker.join();
+  // It counts for nothing.
+  ASSERT_TRUE(IsOk(store->Unregister(first)));
+  EXPECT_EQ(store->size(), 0u);
 }
 
 TEST_F(CallableStoreTest, ErrorsNameWhatIsWrong) {
