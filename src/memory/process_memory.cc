@@ -49,7 +49,13 @@ Status DeviceMemory::Transfer(hal::StreamHandle stream, const hal::Copy& copy, D
         "the stream is being captured and cannot be waited for; enqueue the copy instead");
   }
   KEEL_TRY(device_->EnqueueCopy(stream, copy));
-  return device_->SynchronizeStream(stream, deadline);
+  Status status = device_->SynchronizeStream(stream, deadline);
+  if (!status.ok() && device_->Health().ok()) {
+    // The memory is the caller's: leave when nothing uses it.
+    const Status idle = device_->SynchronizeStream(stream, Deadline::Never());
+    if (!idle.ok()) status = idle;
+  }
+  return status;
 }
 
 Status DeviceMemory::CopyToDevice(hal::StreamHandle stream, DeviceAddress destination,

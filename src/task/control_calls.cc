@@ -111,15 +111,41 @@ Result<Reply> ControlCalls::Await(std::uint64_t number, Deadline deadline) {
       Result<Reply> reply = DecodeReply(message_);
       if (!reply.ok()) return Nonsense(reply.status());
       if (reply->number == number) return reply;
-      if (reply->number < number) continue;
       return Nonsense(
-          Internal(fmt::format("it answered request {}, which was not made", reply->number)));
+          Internal(fmt::format("it answered request {}, which nobody waits for", reply->number)));
     }
     KEEL_TRY(loss);
+    // Only this side changes it otherwise: a worker that finds another number is silent.
+    if (const std::uint64_t ticket = peer_.region().header().ticket.load();
+        ticket != number && ticket != (number | kBegun)) {
+      return Nonsense(Internal("the ticket of control requests is damaged"));
+    }
     if (deadline.Passed()) {
       return DeadlineExceeded(fmt::format("{} has not answered in time", who_));
     }
     replies_.WaitWhile(seen, Sooner(deadline, Deadline::After(kLookAgain)));
+  }
+}
+
+Result<Reply> ControlCalls::AwaitEnd(std::uint64_t number) {
+  for (;;) {
+    const bool ended = peer_.WaitEnded(Deadline::Now());
+    const std::uint32_t seen = replies_.bell();
+    const Result<bool> found = replies_.Read(message_);
+    if (found.ok() && *found) {
+      Result<Reply> reply = DecodeReply(message_);
+      if (reply.ok() && reply->number == number) return reply;
+      lose_(Unavailable(fmt::format("{} does not make sense", who_)));
+    } else if (!found.ok()) {
+      // Nothing more will be heard.
+      lose_(Unavailable(fmt::format("{} does not make sense: {}", who_, found.status().message())));
+      peer_.WaitEnded(Deadline::Never());
+      return loss_();
+    } else if (ended) {
+      return loss_();
+    } else {
+      replies_.WaitWhile(seen, Deadline::After(kLookAgain));
+    }
   }
 }
 
@@ -129,40 +155,45 @@ Result<Reply> ControlCalls::Exchange(Request request, Deadline deadline) {
   request.deadline = deadline;
   std::atomic<std::uint64_t>& ticket = peer_.region().header().ticket;
   ticket.store(request.number, std::memory_order_release);
-  if (const Status sent = requests_.Write(Encode(request)); !sent.ok()) {
+  if (Status sent = requests_.Write(Encode(request)); !sent.ok()) {
     if (sent.code() == StatusCode::kInternal) return Nonsense(sent);
-    return Unavailable(fmt::format("{} does not take requests: {}", who_, sent.message()));
+    return std::move(sent).Annotate(fmt::format("{} does not take requests", who_));
   }
   Result<Reply> reply = Await(request.number, deadline);
-  if (!reply.ok() && reply.status().code() == StatusCode::kDeadlineExceeded) {
+  if (!reply.ok()) {
     std::uint64_t expected = request.number;
     if (ticket.compare_exchange_strong(expected, 0)) return reply;
-    if (peer_.data() != nullptr || !UsesMemory(request.kind)) {
+    if (peer_.data() == nullptr && UsesMemory(request.kind)) {
+      // Also if the worker is lost: its thread may still be at it.
+      reply = AwaitEnd(request.number);
+    } else if (reply.status().code() == StatusCode::kDeadlineExceeded) {
       left_behind_ = request;
-      return reply;
     }
-    reply = Await(request.number, Deadline::Never());
   }
   if (!reply.ok()) return reply;
-  // Only the one who gives up takes the number off the ticket.
-  if (reply->status.code() == StatusCode::kCancelled) {
-    return Nonsense(Internal("a request was cancelled by nobody"));
-  }
   KEEL_TRY(reply->status);
   return reply;
 }
 
 Status ControlCalls::Settle(Deadline deadline) {
-  if (!left_behind_) return OkStatus();
-  Result<Reply> reply = Await(left_behind_->number, deadline);
-  if (!reply.ok()) {
-    if (reply.status().code() != StatusCode::kDeadlineExceeded) return reply.status();
-    return std::move(reply).status().Annotate("an earlier call");
+  if (left_behind_) {
+    Result<Reply> reply = Await(left_behind_->number, deadline);
+    if (!reply.ok()) {
+      if (reply.status().code() != StatusCode::kDeadlineExceeded) return reply.status();
+      return std::move(reply).status().Annotate("an earlier call");
+    }
+    // What was left behind is perhaps an undoing itself, and then all there was to undo.
+    undo_ = Undo(*left_behind_, *reply);
+    left_behind_.reset();
+    if (peer_.data() != nullptr) peer_.data()->LeaveWindow();
   }
-  const std::optional<Request> undo = Undo(*left_behind_, *reply);
-  left_behind_.reset();
-  if (peer_.data() != nullptr) peer_.data()->LeaveWindow();
-  return undo ? Exchange(*undo, deadline).status() : OkStatus();
+  if (!undo_) return OkStatus();
+  Status undone = Exchange(*undo_, deadline).status();
+  const bool refused = undone.code() == StatusCode::kDeadlineExceeded ||
+                       undone.code() == StatusCode::kResourceExhausted;
+  // Not begun: it is for the next call to do.
+  if (!refused || left_behind_) undo_.reset();
+  return std::move(undone).Annotate("undoing an earlier call");
 }
 
 Status ControlCalls::CopyTo(DeviceAddress destination, const std::byte* source, std::uint64_t size,

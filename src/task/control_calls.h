@@ -49,9 +49,11 @@ class ControlCalls {
 
   // All of these: it is the caller's turn.
   Result<Reply> Exchange(Request request, Deadline deadline);
-  // The answer with this number; answers of calls that were given up are dropped.
+  // The answer with this number. No other can come: a call that was given up gets none.
   Result<Reply> Await(std::uint64_t number, Deadline deadline);
-  // Ends the call that was left behind, if there is one.
+  // For a call that was begun in the caller's memory: until it has ended, whatever else happens.
+  Result<Reply> AwaitEnd(std::uint64_t number);
+  // Ends the call that was left behind, if there is one, and undoes it.
   Status Settle(Deadline deadline);
   Status Nonsense(const Status& what);
 
@@ -70,6 +72,7 @@ class ControlCalls {
   std::vector<std::byte> message_;
   std::uint64_t last_number_ = 0;
   std::optional<Request> left_behind_;
+  std::optional<Request> undo_;  // what is to be done before the next call
 };
 
 }  // namespace keel::task

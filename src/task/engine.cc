@@ -107,6 +107,13 @@ struct Engine::State {
     std::shared_ptr<StoredCallable> callable;
     DeviceAddress temporary{};
     bool launched = false;  // and not known to be done
+    const std::atomic<bool>* killed = nullptr;
+
+    // Before every use of a tensor of the host: its owner may have been told that the task is over.
+    Status MayGoOn() const {
+      if (killed == nullptr || !killed->load(std::memory_order_acquire)) return OkStatus();
+      return {StatusCode::kCancelled, "the worker was ended"};
+    }
   };
 
   ~State();
@@ -114,7 +121,8 @@ struct Engine::State {
   Result<std::shared_ptr<StoredCallable>> Find(std::uint64_t callable);
   Status Run(Task& task, const Arguments& arguments, Deadline deadline);
   Status CopyIn(Task& task, Arguments& arguments, Deadline deadline);
-  Status CopyOut(const Arguments& arguments, const Arguments& placed, Deadline deadline);
+  Status CopyOut(const Task& task, const Arguments& arguments, const Arguments& placed,
+                 Deadline deadline);
   Status Execute(Task& task, const Arguments& placed, Deadline deadline);
   // Queues the code; what it returned is in the exchange when the stream is past it.
   Status LaunchOnDevice(const Task& task, const Arguments& placed);
@@ -252,8 +260,10 @@ EngineStats Engine::Stats() const {
 
 // --- Tasks -------------------------------------------------------------------------------------
 
-Status Engine::Run(std::uint64_t callable, const Arguments& arguments, Deadline deadline) {
+Status Engine::Run(std::uint64_t callable, const Arguments& arguments, Deadline deadline,
+                   const std::atomic<bool>* killed) {
   State::Task task;
+  task.killed = killed;
   KEEL_ASSIGN(task.callable, state_->Find(callable));
   Status status = state_->Run(task, arguments, deadline);
   const bool lost = status.code() == StatusCode::kDeviceLost;
@@ -265,7 +275,7 @@ Status Engine::Run(std::uint64_t callable, const Arguments& arguments, Deadline 
   }
   const MutexLock lock(state_->mutex);
   ++state_->stats.tasks;
-  return std::move(status).Annotate(fmt::format("callable {}", callable));
+  return status;
 }
 
 Result<std::shared_ptr<StoredCallable>> Engine::State::Find(std::uint64_t callable) {
@@ -279,7 +289,7 @@ Status Engine::State::Run(Task& task, const Arguments& arguments, Deadline deadl
   Arguments placed = arguments;
   KEEL_TRY(CopyIn(task, placed, deadline));
   KEEL_TRY(Execute(task, placed, deadline));
-  return CopyOut(arguments, placed, deadline);
+  return CopyOut(task, arguments, placed, deadline);
 }
 
 // Gives every tensor of the host a place on the device, all in one block, and its bytes.
@@ -308,6 +318,7 @@ Status Engine::State::CopyIn(Task& task, Arguments& arguments, Deadline deadline
     const DeviceAddress place = task.temporary + offsets[i];
     const Bytes size = tensor.size();
     if (Reads(arguments.tags()[i]) && !size.empty()) {
+      KEEL_TRY(task.MayGoOn());
       KEEL_TRY(memory
                    ->CopyToDevice(tasks->get(), place,
                                   reinterpret_cast<const void*>(tensor.address), size, deadline)
@@ -322,12 +333,13 @@ Status Engine::State::CopyIn(Task& task, Arguments& arguments, Deadline deadline
   return OkStatus();
 }
 
-Status Engine::State::CopyOut(const Arguments& arguments, const Arguments& placed,
+Status Engine::State::CopyOut(const Task& task, const Arguments& arguments, const Arguments& placed,
                               Deadline deadline) {
   Bytes copied;
   for (std::size_t i = 0; i < arguments.tensors().size(); ++i) {
     const Tensor& tensor = arguments.tensors()[i];
     if (tensor.resident() || !Writes(arguments.tags()[i]) || tensor.size().empty()) continue;
+    KEEL_TRY(task.MayGoOn());
     KEEL_TRY(memory
                  ->CopyToHost(tasks->get(), reinterpret_cast<void*>(tensor.address),
                               DeviceAddress(placed.tensors()[i].address), tensor.size(), deadline)

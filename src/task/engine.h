@@ -5,6 +5,7 @@
 // called from any thread meanwhile, and uses a stream of its own.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -55,8 +56,10 @@ class Engine {
   // when the callable succeeded; resident ones are passed as they are, at their places. An error
   // leaves the host's tensors as they were, except a failed copy back. kNotFound: no such callable.
   // kDeadlineExceeded: the device still works on it; the engine must then be thrown away.
-  // Preconditions: arguments.Check() is OK.
-  Status Run(std::uint64_t callable, const Arguments& arguments, Deadline deadline);
+  // kCancelled: `killed`, which any thread may set meanwhile, was true before a copy; none of the
+  // host's tensors was touched since. Preconditions: arguments.Check() is OK.
+  Status Run(std::uint64_t callable, const Arguments& arguments, Deadline deadline,
+             const std::atomic<bool>* killed = nullptr);
 
   EngineStats Stats() const;
 

@@ -89,7 +89,7 @@ Status CheckName(std::string_view name) {
     return InvalidArgument(
         fmt::format("a name of {} characters, not 1 to {}", name.size(), Image::kMaxName));
   }
-  if (std::ranges::any_of(name, [](char c) { return c <= ' ' || c == '\x7f'; })) {
+  if (std::ranges::any_of(name, [](char c) { return c <= ' ' || c > '~'; })) {
     return InvalidArgument(fmt::format(
         "the name {} has a space, or a character that is not printable ASCII", Quote(name)));
   }

@@ -278,16 +278,13 @@ void LaneWorker::Collect(std::vector<TaskResult>& results) {
     loss = state.Loss();
   }
   if (loss.ok() && state.Due().Passed()) {
-    const auto late = std::ranges::find_if(
-        state.posted, [](const State::Posted& each) { return each.deadline.Passed(); });
-    state.Lose(Unavailable(
-        fmt::format("{} was ended: task {} was not done by its deadline", state.who, late->task)));
+    state.Lose(
+        Unavailable(fmt::format("{} was ended: a task was not done by its deadline", state.who)));
     loss = state.Loss();
     for (const State::Posted& posted : state.posted) {
       Status status = loss;
       if (posted.deadline.Passed()) {
-        status = DeadlineExceeded(
-            fmt::format("{} had not done task {} by its deadline", state.who, posted.task));
+        status = DeadlineExceeded(fmt::format("{} had not done it by its deadline", state.who));
       }
       results.push_back({.task = posted.task, .status = std::move(status)});
     }

@@ -9,11 +9,11 @@
 // the worker never begins it. If the worker has begun, the call is left behind: the next one waits
 // for its answer first, and undoes what it did (an allocation that nobody knows of). With a thread,
 // which works in the caller's own memory, a call that was begun is waited for: the engine observes
-// its deadline.
+// its deadline; also if the worker is lost meanwhile.
 //
 // A task of a thread is given kThreadGrace beyond its deadline to say so itself, for the same
-// reason; a thread that hangs for longer in code that was given to it may still touch the tensors
-// of its task.
+// reason. A thread that hangs for longer begins no copy of the tensors of its task any more; only
+// one that is under way may still touch them.
 //
 // In a forked child every call is kFailedPrecondition, and nothing is given back.
 #pragma once

@@ -14,6 +14,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -88,37 +90,32 @@ std::string SignalName(int signal) {
                          : fmt::format("signal {}", signal);
 }
 
-class ProcessPeer final : public Peer {
+// What the peer and its watcher share, and the watcher alone once it was left behind.
+class Watched {
  public:
-  ProcessPeer(std::unique_ptr<Region> region, std::shared_ptr<Doorbell> doorbell, UniqueFd wake,
-              pid_t process, UniqueFd descriptor)
+  Watched(std::unique_ptr<Region> region, std::shared_ptr<Doorbell> doorbell, UniqueFd wake,
+          pid_t process, UniqueFd descriptor)
       : region_(std::move(region)),
         data_(*region_, [this] { eventfd_write(wake_.get(), 1); }),
         doorbell_(std::move(doorbell)),
         wake_(std::move(wake)),
         process_(process),
-        descriptor_(std::move(descriptor)),
-        watcher_([this] { Watch(); }) {}
-  ~ProcessPeer() override {
-    Kill();
-    watcher_.join();
-  }
+        descriptor_(std::move(descriptor)) {}
 
-  Region& region() override { return *region_; }
-  DataArea* data() override { return &data_; }
-  std::string name() const override { return fmt::format("process {}", process_); }
-  int process() const override { return process_; }
+  Region& region() { return *region_; }
+  DataArea& data() { return data_; }
+  int process() const { return process_; }
 
-  Status Ended() const override {
+  Status Ended() const {
     if (!ended_.load(std::memory_order_acquire)) return OkStatus();
     const MutexLock lock(mutex_);
     return why_;
   }
-  void Kill() override {
+  void Kill() const {
     // By the descriptor: the number may be somebody else's by now.
     syscall(SYS_pidfd_send_signal, descriptor_.get(), SIGKILL, nullptr, 0);
   }
-  bool WaitEnded(Deadline deadline) override {
+  bool WaitEnded(Deadline deadline) {
     const MutexLock lock(mutex_);
     while (why_.ok()) {
       if (deadline.never()) {
@@ -129,8 +126,6 @@ class ProcessPeer final : public Peer {
     }
     return true;
   }
-
- private:
   // Until the process has ended: reaps it, tells whoever waits. Empties the data when it is idle.
   void Watch() {
     bool used = false;
@@ -158,6 +153,7 @@ class ProcessPeer final : public Peer {
     Ring(region_->lane(LaneName::kControlReplies).state->bell);
   }
 
+ private:
   Status Reap() {
     siginfo_t info{};
     int result = 0;
@@ -194,7 +190,45 @@ class ProcessPeer final : public Peer {
   CondVar changed_;
   Status why_ KEEL_GUARDED_BY(mutex_);  // OK while it runs
   std::atomic<bool> ended_{false};
-  std::thread watcher_;  // last: it uses the others
+};
+
+class ProcessPeer final : public Peer {
+ public:
+  explicit ProcessPeer(std::shared_ptr<Watched> watched) : watched_(std::move(watched)) {}
+  Status Start() {
+    try {
+      watcher_ = std::thread([watched = watched_] { watched->Watch(); });
+    } catch (const std::system_error& error) {
+      return SystemError("the thread that watches a worker", error.code().value());
+    }
+    return OkStatus();
+  }
+  ~ProcessPeer() override {
+    Kill();
+    if (!watcher_.joinable()) {
+      waitpid(watched_->process(), nullptr, 0);
+      return;
+    }
+    // What was killed ends at once, but where the system keeps it in a call.
+    constexpr auto kPatience = std::chrono::seconds(10);
+    if (WaitEnded(Deadline::After(kPatience))) {
+      watcher_.join();
+    } else {
+      watcher_.detach();
+    }
+  }
+
+  Region& region() override { return watched_->region(); }
+  DataArea* data() override { return &watched_->data(); }
+  std::string name() const override { return fmt::format("process {}", process()); }
+  int process() const override { return watched_->process(); }
+  Status Ended() const override { return watched_->Ended(); }
+  void Kill() override { watched_->Kill(); }
+  bool WaitEnded(Deadline deadline) override { return watched_->WaitEnded(deadline); }
+
+ private:
+  const std::shared_ptr<Watched> watched_;
+  std::thread watcher_;
 };
 
 }  // namespace
@@ -225,8 +259,10 @@ Result<std::unique_ptr<Peer>> StartProcessPeer(const WorkerStart& start) {
     waitpid(process, nullptr, 0);
     return descriptor.status();
   }
-  return std::unique_ptr<Peer>(std::make_unique<ProcessPeer>(
+  auto peer = std::make_unique<ProcessPeer>(std::make_shared<Watched>(
       std::move(region), start.doorbell, std::move(wake), process, *std::move(descriptor)));
+  KEEL_TRY(peer->Start());
+  return std::unique_ptr<Peer>(std::move(peer));
 }
 
 }  // namespace keel::task

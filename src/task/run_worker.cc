@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -43,6 +45,13 @@ void CloseOthers(std::array<int, 3> keep) {
   syscall(SYS_close_range, from, ~0U, 0);
 }
 
+// What is opened later must not become a standard stream, which others write to.
+void OpenStandardStreams() {
+  for (int fd = 0; fd < 3; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0) (void)open("/dev/null", O_RDWR);
+  }
+}
+
 // Ends this process when the one that started it has ended, whatever the other threads do.
 void EndWithParent(int parent) {
   for (;;) {
@@ -52,8 +61,11 @@ void EndWithParent(int parent) {
 }
 
 Status Run(const WorkerArguments& arguments) {
-  UniqueFd parent(arguments.parent);
-  std::thread([fd = parent.Release()] { EndWithParent(fd); }).detach();
+  try {
+    std::thread([fd = arguments.parent] { EndWithParent(fd); }).detach();
+  } catch (const std::system_error& error) {
+    return SystemError("the thread that watches the orchestrator", error.code().value());
+  }
   KEEL_ASSIGN(std::shared_ptr<Region> region, Region::Open(UniqueFd(arguments.region)));
   KEEL_ASSIGN(const std::shared_ptr<Doorbell> doorbell, OpenDoorbell(UniqueFd(arguments.doorbell)));
   Server server({
@@ -103,6 +115,7 @@ int RunWorker(int argc, char** argv) {
     return kUsageExit;
   }
   CloseOthers({arguments->region, arguments->doorbell, arguments->parent});
+  OpenStandardStreams();
   prctl(PR_SET_NAME, "keel-worker");
   // A terminal interrupts all of its processes: when a worker ends is for the orchestrator to say.
   std::signal(SIGINT, SIG_IGN);

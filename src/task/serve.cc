@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -35,26 +36,34 @@ void Server::Stop() {
   Ring(options_.region->lane(LaneName::kControl).state->bell);
 }
 
+void Server::Kill() {
+  killed_.store(true, std::memory_order_release);
+  Stop();
+}
+
 void Server::GiveUp(const Status& why) {
   options_.give_up(why);
   Stop();
 }
 
 void Server::Main() {
-  Status start = [this]() -> Status {
+  std::thread tasks;
+  Status start = [&]() -> Status {
     KEEL_ASSIGN(memory_, options_.open());
     KEEL_ASSIGN(engine_, Engine::Create(memory_, options_.orchestration));
+    try {
+      tasks = std::thread([this] { ServeTasks(); });
+    } catch (const std::system_error& error) {
+      return SystemError("the thread of a worker's tasks", error.code().value());
+    }
     return OkStatus();
   }();
   const bool started = start.ok();
   const Status greeted = control_replies_.Write(
       Encode(Reply{.number = 0, .status = std::move(start), .value = kProtocolVersion}));
-  if (started && greeted.ok()) {
-    std::thread tasks([this] { ServeTasks(); });
-    ServeControl();
-    Stop();
-    tasks.join();
-  }
+  if (started && greeted.ok()) ServeControl();
+  Stop();
+  if (tasks.joinable()) tasks.join();
   engine_.reset();
   memory_.reset();
 }
@@ -69,18 +78,30 @@ void Server::ServeControl() {
     const Result<Request> request = DecodeRequest(message);
     if (!request.ok()) return GiveUp(request.status());
     if (request->kind == RequestKind::kStop) return;
-    Reply reply{.number = request->number, .status = Status(StatusCode::kCancelled, "given up")};
     std::uint64_t ticket = request->number;
-    if (options_.region->header().ticket.compare_exchange_strong(ticket, ticket | kBegun)) {
-      reply = Do(*request);
-      reply.number = request->number;
+    if (!options_.region->header().ticket.compare_exchange_strong(ticket, ticket | kBegun)) {
+      image_ = {};  // the rest of it does not come
+      continue;
     }
+    Reply reply = Do(*request);
+    reply.number = request->number;
     if (const Status sent = control_replies_.Write(Encode(reply)); !sent.ok()) return GiveUp(sent);
+    if (!reply.status.ok() && !HasDevice()) return;
   }
+}
+
+bool Server::HasDevice() {
+  const Status health = memory_->device()->Health();
+  if (!health.ok()) GiveUp(health);
+  return health.ok();
 }
 
 Reply Server::Do(const Request& request) {
   Reply reply;
+  // An image comes in one turn: what another request finds of one was given up.
+  if (request.kind != RequestKind::kImagePart && request.kind != RequestKind::kRegister) {
+    image_ = {};
+  }
   const auto value = [&reply](Result<std::uint64_t> result) {
     if (result.ok()) reply.value = *result;
     reply.status = std::move(result).status();
@@ -180,7 +201,9 @@ void Server::ServeTasks() {
     Result<TaskMessage> task = DecodeTask(message);
     if (!task.ok()) return GiveUp(task.status());
     if (const Status local = Localize(task->arguments); !local.ok()) return GiveUp(local);
-    const Status status = engine_->Run(task->callable, task->arguments, task->deadline);
+    const Status status = engine_->Run(task->callable, task->arguments, task->deadline, &killed_);
+    // Whoever killed this has said what became of the task.
+    if (status.code() == StatusCode::kCancelled && killed_.load()) return;
     const Status sent = replies.Write(Encode(Reply{.number = task->number, .status = status}));
     options_.ring();
     if (!sent.ok()) return GiveUp(sent);
@@ -188,7 +211,7 @@ void Server::ServeTasks() {
     if (status.code() == StatusCode::kDeadlineExceeded && task->deadline.Passed()) {
       return GiveUp(DeadlineExceeded("a task was not done by its deadline"));
     }
-    if (const Status health = memory_->device()->Health(); !health.ok()) return GiveUp(health);
+    if (!HasDevice()) return;
   }
 }
 

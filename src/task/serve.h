@@ -10,7 +10,8 @@
 // the device may still work on it.
 //
 // A request is begun only if its number is still on the ticket (region.h); otherwise the
-// orchestrator no longer waits for it, and the answer is kCancelled.
+// orchestrator no longer waits for it, and there is no answer: answers that nobody reads would fill
+// the lane.
 #pragma once
 
 #include <atomic>
@@ -53,10 +54,14 @@ class Server {
   void Main();
   // Any thread. Does not wait.
   void Stop();
+  // And the task that runs no longer touches tensors of the host, but for a copy that is under way.
+  void Kill();
 
  private:
   void ServeControl();
   void ServeTasks();
+  // Gives up if the device is lost: false.
+  bool HasDevice();
   Reply Do(const Request& request);
   Result<std::uint64_t> Register(const Request& request);
   // The bytes of a control request. kInvalidArgument: the place is not in the window.
@@ -71,6 +76,7 @@ class Server {
   std::vector<std::byte> image_;  // the parts so far; the control thread's
   LaneWriter control_replies_;    // the control thread's
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> killed_{false};
 };
 
 }  // namespace keel::task

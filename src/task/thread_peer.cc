@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -33,15 +34,26 @@ struct Shared {
 
 class ThreadPeer final : public Peer {
  public:
-  explicit ThreadPeer(std::shared_ptr<Shared> shared)
-      : shared_(std::move(shared)), thread_([shared = shared_] {
-          shared->server->Main();
-          shared->End(Unavailable("it was told to end"));
+  explicit ThreadPeer(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+  Status Start() {
+    try {
+      thread_ = std::thread([shared = shared_] {
+        shared->server->Main();
+        shared->End(Unavailable("it was told to end"));
+        {
           const MutexLock lock(shared->mutex);
           shared->ended = true;
           shared->changed.NotifyAll();
-        }) {}
+        }
+        Ring(shared->region->lane(LaneName::kControlReplies).state->bell);
+      });
+    } catch (const std::system_error& error) {
+      return SystemError("the thread of a worker", error.code().value());
+    }
+    return OkStatus();
+  }
   ~ThreadPeer() override {
+    if (!thread_.joinable()) return;  // it never began
     Kill();
     // Only code that hangs takes longer.
     constexpr auto kPatience = std::chrono::milliseconds(200);
@@ -59,7 +71,7 @@ class ThreadPeer final : public Peer {
     const MutexLock lock(shared_->mutex);
     return shared_->why;
   }
-  void Kill() override { shared_->server->Stop(); }
+  void Kill() override { shared_->server->Kill(); }
   bool WaitEnded(Deadline deadline) override {
     const MutexLock lock(shared_->mutex);
     while (!shared_->ended) {
@@ -84,6 +96,9 @@ Result<std::shared_ptr<memory::DeviceMemory>> OpenMemory(const WorkerOptions& op
   if (options.memory != nullptr) return options.memory;
   KEEL_ASSIGN(const hal::DeviceName name, hal::DeviceName::Parse(options.device));
   auto& process = memory::ProcessMemory::Global();
+  // One at a time: the second of two would forget the device that the first has just opened.
+  static auto& mutex = *new Mutex;
+  const MutexLock lock(mutex);
   KEEL_ASSIGN(std::shared_ptr<memory::DeviceMemory> memory, process.For(name));
   if (memory->device()->Health().ok()) return memory;
   memory.reset();
@@ -111,7 +126,9 @@ Result<std::unique_ptr<Peer>> StartThreadPeer(const WorkerStart& start) {
       .ring = [raw] { raw->doorbell->Ring(); },
       .give_up = [raw](const Status& why) { raw->End(why); },
   });
-  return std::unique_ptr<Peer>(std::make_unique<ThreadPeer>(std::move(shared)));
+  auto peer = std::make_unique<ThreadPeer>(std::move(shared));
+  KEEL_TRY(peer->Start());
+  return std::unique_ptr<Peer>(std::move(peer));
 }
 
 }  // namespace keel::task

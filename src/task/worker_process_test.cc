@@ -223,6 +223,24 @@ TEST_F(WorkerProcessTest, T4_ACallThatGivesUpHarmsNobody) {
   EXPECT_TRUE(Adds(*worker));
 }
 
+// However many they are: they fill the lane, and it is empty again when the worker goes on.
+TEST_F(WorkerProcessTest, T4_CallsThatGiveUpDoNotLoseTheWorker) {
+  const auto worker = Start();
+  ASSERT_TRUE(Freeze(*worker));
+  Status status;
+  for (int i = 0; i < 10'000 && status.code() != StatusCode::kResourceExhausted; ++i) {
+    status = worker->Stats(Deadline::Now()).status();
+    ASSERT_TRUE(status.code() == StatusCode::kDeadlineExceeded ||
+                status.code() == StatusCode::kResourceExhausted)
+        << status.ToString();
+  }
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.ToString();
+  ASSERT_TRUE(Thaw(*worker));
+  EXPECT_TRUE(Soon([&] { return worker->Stats(Long()).ok(); }));
+  EXPECT_TRUE(IsOk(worker->Health()));
+  EXPECT_TRUE(Adds(*worker));
+}
+
 TEST_F(WorkerProcessTest, AWorkerThatHangsIsLostAtTheDeadline) {
   const auto worker = Start();
   const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
@@ -230,7 +248,7 @@ TEST_F(WorkerProcessTest, AWorkerThatHangsIsLostAtTheDeadline) {
   const Status late = Run(*worker, noop, {}, Deadline::After(milliseconds(50)));
   EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded) << late.ToString();
   EXPECT_EQ(worker->Health().code(), StatusCode::kUnavailable);
-  EXPECT_NE(worker->Health().message().find("task 77 was not done by its deadline"),
+  EXPECT_NE(worker->Health().message().find("a task was not done by its deadline"),
             std::string_view::npos)
       << worker->Health().ToString();
   ASSERT_TRUE(IsOk(worker->Restart(Long())));
@@ -288,9 +306,14 @@ TEST_F(WorkerProcessTest, PagesGoBackWhenItIsIdle) {
 TEST_F(WorkerProcessTest, T9_AnIdleWorkerTakesNoProcessorTime) {
   const auto worker = Start();
   ASSERT_TRUE(Adds(*worker));
-  const std::uint64_t before = ProcessorTime(ProcessOf(*worker));
-  std::this_thread::sleep_for(std::chrono::seconds(1));
-  EXPECT_LT(ProcessorTime(ProcessOf(*worker)) - before, 10'000'000U);
+  // It may still be ending what it did.
+  bool idle = false;
+  for (int second = 0; second < 10 && !idle; ++second) {
+    const std::uint64_t before = ProcessorTime(ProcessOf(*worker));
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    idle = ProcessorTime(ProcessOf(*worker)) - before < 10'000'000U;
+  }
+  EXPECT_TRUE(idle);
 }
 
 TEST_F(WorkerProcessTest, ItInheritsNothingThatItWasNotGiven) {

@@ -1,6 +1,7 @@
 // What holds for workers that are threads, on a device whose calls a test can delay and count.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <ctime>
 #include <thread>
 
@@ -15,6 +16,20 @@ class WorkerThreadTest : public hal::SimDevicesTest {
   std::unique_ptr<Worker> Start() {
     return Need(StartThreadWorker(
         {.options = {.device = "sim:0", .memory = memory_}, .doorbell = doorbell_}, Long()));
+  }
+  // An allocation whose caller no longer waits for it; when this returns it was begun.
+  void AllocateLate(Worker& worker) {
+    constexpr std::array kBegin{hal::Primitive::kCreateMemory, hal::Primitive::kAllocatePlain};
+    const auto begun = [&] { return device_->calls(kBegin[0]) + device_->calls(kBegin[1]); };
+    const std::uint64_t before = begun();
+    for (const auto primitive : kBegin) device_->DelayNth(primitive, 1, milliseconds(200));
+    // A machine that is busy may not have begun in time: then nothing was done.
+    ASSERT_TRUE(keel::Soon([&] {
+      const Status late = worker.Allocate(64_MiB, Deadline::After(milliseconds(20))).status();
+      EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded) << late.ToString();
+      return begun() > before;
+    }));
+    device_->ClearRules();
   }
   std::shared_ptr<Doorbell> doorbell_ = Need(Doorbell::Create());
   std::shared_ptr<memory::DeviceMemory> memory_ = Need(memory::DeviceMemory::Create(device_, {}));
@@ -35,14 +50,25 @@ TEST_F(WorkerThreadTest, T4_WhatALateCallDidIsUndone) {
   const auto worker = Start();
   const auto allocated = [&] { return memory_->allocator().Stats().allocated_bytes.all.current; };
   const auto before = allocated();
-  for (const auto primitive : {hal::Primitive::kCreateMemory, hal::Primitive::kAllocatePlain}) {
-    device_->DelayNth(primitive, 1, milliseconds(200));
-  }
-  const Status late = worker->Allocate(64_MiB, Deadline::After(milliseconds(20))).status();
-  EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded) << late.ToString();
+  AllocateLate(*worker);
   EXPECT_TRUE(IsOk(worker->Stats(Long())));
   EXPECT_EQ(allocated(), before);
   EXPECT_TRUE(IsOk(worker->Health()));
+}
+
+// Also if the next calls have no time for it.
+TEST_F(WorkerThreadTest, T4_WhatIsToBeUndoneIsNotForgotten) {
+  const auto worker = Start();
+  const auto allocated = [&] { return memory_->allocator().Stats().allocated_bytes.all.current; };
+  const auto before = allocated();
+  AllocateLate(*worker);
+  ASSERT_TRUE(keel::Soon([&] { return allocated() > before; }));
+  for (int call = 0; call < 500; ++call) {
+    EXPECT_NE(worker->Stats(Deadline::Now()).status().code(), StatusCode::kUnavailable);
+    if (call % 10 == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  EXPECT_TRUE(keel::Soon([&] { return worker->Stats(Long()).ok(); }));
+  EXPECT_EQ(allocated(), before);
 }
 
 // A thread works in the caller's memory: the call must not return while it does.
@@ -50,13 +76,57 @@ TEST_F(WorkerThreadTest, ACopyThatWasBegunIsWaitedFor) {
   const auto worker = Start();
   const DeviceAddress block = Need(worker->Allocate(1_MiB, Long()));
   device_->DelayNth(hal::Primitive::kCopy, 1, milliseconds(200));
-  const auto begin = std::chrono::steady_clock::now();
-  {
-    const std::vector<std::byte> source((1_MiB).count());
+  const std::vector<std::byte> source((1_MiB).count());
+  const std::uint64_t before = device_->calls(hal::Primitive::kCopy);
+  auto begin = std::chrono::steady_clock::now();
+  // A machine that is busy may not have begun in time: then nothing was done.
+  EXPECT_TRUE(keel::Soon([&] {
+    begin = std::chrono::steady_clock::now();
     (void)worker->CopyTo(block, source.data(), 1_MiB, Deadline::After(milliseconds(20)));
-  }
+    return device_->calls(hal::Primitive::kCopy) > before;
+  }));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(200));
   EXPECT_TRUE(IsOk(worker->Stats(Long())));
+}
+
+// Also if the worker is lost meanwhile: its thread goes on.
+TEST_F(WorkerThreadTest, ACopyThatWasBegunIsWaitedForBeyondTheLossOfTheWorker) {
+  const auto worker = Start();
+  const DeviceAddress block = Need(worker->Allocate(1_MiB, Long()));
+  const std::uint64_t before = device_->calls(hal::Primitive::kCopy);
+  device_->DelayNth(hal::Primitive::kCopy, 1, milliseconds(400));
+  const auto begin = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::duration took{};
+  std::thread caller([&] {
+    std::vector<std::byte> target((1_MiB).count());
+    (void)worker->CopyFrom(target.data(), block, 1_MiB, Long());
+    took = std::chrono::steady_clock::now() - begin;
+  });
+  EXPECT_TRUE(keel::Soon([&] { return device_->calls(hal::Primitive::kCopy) > before; }));
+  worker->Stop(Deadline::Now());
+  EXPECT_FALSE(worker->Health().ok());
+  caller.join();
+  EXPECT_GE(took, milliseconds(400));
+}
+
+TEST_F(WorkerThreadTest, ADeviceThatIsLostInAControlCallLosesTheWorker) {
+  const auto worker = Start();
+  const DeviceAddress block = Need(worker->Allocate(4_KiB, Long()));
+  {
+    const auto other = Need(Engine::Create(memory_, Orchestration::kHost));
+    const std::uint64_t fill = Need(other->Register(FillImage(), Long()));
+    const std::array<std::uint32_t, 1> shape{16};
+    Arguments arguments;
+    arguments.Add(Tag::kOut, Tensor::Resident(DeviceAddress(0x1000), DataType::kUInt32, shape))
+        .AddScalar(std::uint32_t{1});
+    ASSERT_EQ(other->Run(fill, arguments, Deadline::Never()).code(), StatusCode::kDeviceLost);
+  }
+  EXPECT_TRUE(IsOk(worker->Health()));
+  std::uint32_t word = 0;
+  EXPECT_EQ(worker->CopyFrom(&word, block, 4_B, Long()).code(), StatusCode::kDeviceLost);
+  EXPECT_TRUE(keel::Soon([&] { return !worker->Health().ok(); }));
+  EXPECT_NE(worker->Health().message().find("gave up"), std::string_view::npos)
+      << worker->Health().ToString();
 }
 
 // In a call that does not return: the worker is given up, and a new one works meanwhile.
@@ -77,7 +147,7 @@ TEST_F(WorkerThreadTest, AThreadThatHangsIsLeftBehind) {
   }
   EXPECT_EQ(results[0].status.code(), StatusCode::kDeadlineExceeded);
   // Said by this side, and not by the thread when its call returned.
-  EXPECT_NE(results[0].status.message().find("had not done task 1"), std::string_view::npos)
+  EXPECT_NE(results[0].status.message().find("had not done it"), std::string_view::npos)
       << results[0].status.ToString();
   ASSERT_TRUE(IsOk(worker->Restart(Long())));
   EXPECT_EQ(Need(worker->Stats(Long())).callables, 0U);
@@ -91,6 +161,30 @@ TEST_F(WorkerThreadTest, AThreadThatHangsIsLeftBehind) {
   EXPECT_EQ(out, std::vector<std::uint32_t>(16, 3));
   worker.reset();
   EXPECT_TRUE(keel::Soon([&] { return memory_.use_count() == 1; })) << "the thread never ended";
+}
+
+// Its owner was told that the task is over, and has perhaps freed them.
+TEST_F(WorkerThreadTest, AThreadThatWasLeftBehindTouchesNoTensors) {
+  auto worker = Start();
+  std::vector<std::uint32_t> out(16, 9);
+  Arguments arguments;
+  arguments.Add(Tag::kOut, On(out)).AddScalar(std::uint32_t{3});
+  const std::uint64_t fill = Need(worker->Register(FillImage(), Long()));
+  device_->DelayNth(hal::Primitive::kLaunchKernel, 1, std::chrono::seconds(2));
+  // The second is too late, and the first, which hangs, goes with it.
+  ASSERT_TRUE(IsOk(worker->Post(1, fill, arguments, Deadline::Never())));
+  ASSERT_TRUE(IsOk(worker->Post(2, fill, {}, Deadline::After(milliseconds(20)))));
+  std::vector<TaskResult> results;
+  while (results.empty()) {
+    const std::uint32_t seen = doorbell_->value();
+    worker->Collect(results);
+    if (results.empty()) doorbell_->WaitWhile(seen, worker->NextDeadline());
+  }
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(results[0].status.code(), StatusCode::kUnavailable) << results[0].status.ToString();
+  worker.reset();
+  EXPECT_TRUE(keel::Soon([&] { return memory_.use_count() == 1; })) << "the thread never ended";
+  EXPECT_EQ(out, std::vector<std::uint32_t>(16, 9));
 }
 
 TEST_F(WorkerThreadTest, T9_AnIdleWorkerTakesNoProcessorTime) {

@@ -66,9 +66,9 @@ class KEEL_EXPORT DeviceMemory {
 
   // Copies that are over for the host when they return, in the order of the stream: the source may
   // be reused, the bytes are in the destination. Pageable memory is staged; pinned memory, any
-  // driver's or the HostAllocator's, is transferred as it is, and the stream waited for. On an
-  // error a part of the destination may have been written. kFailedPrecondition for pinned memory
-  // while the stream is being captured: that is what the two below are for.
+  // driver's or the HostAllocator's, is transferred as it is: the stream is waited for, even after
+  // the deadline. On an error a part of the destination may have been written. kFailedPrecondition
+  // for pinned memory while the stream is being captured: that is what the two below are for.
   Status CopyToDevice(hal::StreamHandle stream, DeviceAddress destination, const void* source,
                       Bytes size, Deadline deadline = Deadline::Never());
   Status CopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source, Bytes size,

@@ -42,8 +42,9 @@ class Run {
     KEEL_TRY(fault_);
     outcome.code = refused_.ok() ? code : static_cast<std::int32_t>(refused_.code());
     outcome.launched = launched_;
-    const std::string_view message =
-        refused_.ok() ? std::string_view(frame.message) : refused_.message();
+    // The code may have written all of it.
+    const std::string_view said(frame.message, strnlen(frame.message, sizeof(frame.message)));
+    const std::string_view message = refused_.ok() ? said : refused_.message();
     message.copy(outcome.message, sizeof(outcome.message) - 1);
     return OkStatus();
   }
@@ -112,12 +113,15 @@ Status RunOrchestration(const StoredKernel& launch, int ordinal, SimStream& stre
     return fault(fmt::format("an outcome takes {} bytes, not {}", uses[2].size.count(),
                              launch.args[2].extent().count()));
   }
-  std::vector<std::byte> arguments(uses[0].size.count());
-  std::vector<std::uint64_t> kernels(uses[1].size.count() / sizeof(std::uint64_t));
+  std::vector<std::byte> arguments;
+  std::vector<std::uint64_t> kernels;
   {
     HeldMemory held;
     const auto pointers = machine.PinAll(uses, held, /*may_wait=*/true);
     if (!pointers.ok()) return fault(pointers.status().message());
+    // Not before: only now is it known that there is so much.
+    arguments.resize(uses[0].size.count());
+    kernels.resize(uses[1].size.count() / sizeof(std::uint64_t));
     if (!arguments.empty()) std::memcpy(arguments.data(), (*pointers)[0], arguments.size());
     if (!kernels.empty()) std::memcpy(kernels.data(), (*pointers)[1], kernels.size() * 8);
   }

@@ -132,6 +132,14 @@ TEST_F(ControllerTest, AnOutcomeThatCannotBeWrittenIsAFault) {
   EXPECT_EQ(stream_.Synchronize().code(), StatusCode::kDeviceLost);
 }
 
+// More than there is anywhere: it is found out before room is made for a copy.
+TEST_F(ControllerTest, ArgumentsThatCannotBeReadAreAFault) {
+  Prepare({0, 0});
+  args_[0] = KernelArg::In(block_.address(), Bytes(std::uint64_t{1} << 60));
+  ASSERT_TRUE(IsOk(device_->LaunchKernel(stream_.get(), {entry_, {}, args_})));
+  EXPECT_EQ(stream_.Synchronize().code(), StatusCode::kDeviceLost);
+}
+
 TEST_F(ControllerTest, CodeLaunchesNoOtherCode) {
   const hal::KernelLaunch launch = Prepare({0, 0, 1, buffer().value(), 5, kWords});
   ASSERT_TRUE(IsOk(device_->LaunchKernel(stream_.get(), launch)));
