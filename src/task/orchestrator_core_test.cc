@@ -23,6 +23,7 @@ class OrchestratorCoreTest : public ::testing::Test {
   void Start(std::size_t workers, OrchestratorOptions options = {}) {
     options.workers.resize(workers);
     options.stop_timeout = milliseconds(1);
+    options.transport = transport_;
     core_ = Need(OrchestratorCore::Create(
         std::move(options),
         [this](const WorkerStart& start, Deadline) -> Result<std::unique_ptr<Worker>> {
@@ -51,6 +52,8 @@ class OrchestratorCoreTest : public ::testing::Test {
     return Soon([&] { return ReportOf(worker).up; });
   }
 
+  // What the core may assume about a worker that is lost.
+  Transport transport_ = Transport::kProcess;
   std::vector<FakeWorker*> fakes_;
   std::shared_ptr<OrchestratorCore> core_;
   Callable callable_;
@@ -153,19 +156,80 @@ TEST_F(OrchestratorCoreTest, ManyTasksHoldConstantMemory) {
   std::vector<float> x(1000);
   TaskHandle last;
   std::size_t most = 0;
+  std::size_t segments = 0;
   for (std::uint64_t i = 0; i < Many(); ++i) {
-    const std::vector<float> view(x.begin(), x.begin() + 1);
     const std::array<std::uint32_t, 1> one{1};
     last = Submit(
         Arguments().Add(Tag::kInOut, Tensor::Host(&x[i % x.size()], DataType::kFloat32, one)));
     if (i % 64 == 0) {
       most = std::max(most, core_->live_tasks());
+      segments = std::max(segments, core_->segments());
       EXPECT_TRUE(IsOk(last.Wait(Long())));
     }
   }
   EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
   EXPECT_EQ(core_->live_tasks(), 0U);
   EXPECT_LE(most, 256U);
+  EXPECT_LE(segments, 512U);
+}
+
+// D runs, and touches z. B, which would have come after it, ends early because A fails. What is
+// submitted then still comes after D.
+TEST_F(OrchestratorCoreTest, ATaskThatEndedEarlyStillStandsForWhatItWaitedFor) {
+  Start(3);
+  std::vector<float> x(4);
+  const DeviceAddress z = Need(core_->Malloc(0, 1_KiB));
+  const TaskHandle d = SubmitTo(0, Arguments().Add(Tag::kInOut, At<float>(z, 4)));
+  const TaskHandle a = SubmitTo(1, Arguments().Add(Tag::kOut, On(x)));
+  const TaskHandle b =
+      SubmitTo(0, Arguments().Add(Tag::kIn, On(x)).Add(Tag::kOut, At<float>(z, 4)));
+  const TaskHandle c = SubmitTo(0, Arguments().Add(Tag::kIn, At<float>(z, 4)));
+  fakes_[1]->Answer(Internal("broken"));
+  EXPECT_EQ(a.Wait(Long()).code(), StatusCode::kInternal);
+  EXPECT_EQ(MessageOf(a.error()), "task 2: broken");
+  EXPECT_EQ(b.Wait(Long()).code(), StatusCode::kAborted) << "at once";
+  EXPECT_EQ(c.Wait(Long()).code(), StatusCode::kAborted);
+  EXPECT_FALSE(d.done());
+  const TaskHandle e = SubmitTo(0, Arguments().Add(Tag::kInOut, At<float>(z, 4)));
+  EXPECT_EQ(fakes_[0]->ever_posted(), 1U) << "beside D";
+  std::atomic<bool> copied{false};
+  std::array<float, 4> values{};
+  std::thread copier([&] {
+    EXPECT_TRUE(IsOk(core_->CopyTo(0, z, values.data(), 16_B)));
+    copied = true;
+  });
+  EXPECT_EQ(core_->WaitAll(Deadline::After(milliseconds(20))).code(),
+            StatusCode::kDeadlineExceeded);
+  EXPECT_FALSE(copied);
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(d.Wait(Long())));
+  ASSERT_TRUE(Posted(0, 1));
+  EXPECT_EQ(fakes_[0]->ever_posted(), 2U);
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(e.Wait(Long())));
+  copier.join();
+  EXPECT_EQ(core_->live_tasks(), 0U);
+}
+
+// The same, with only a ghost in the way of a copy, and one that waits for nobody else.
+TEST_F(OrchestratorCoreTest, WaitAllDoesNotWaitForGhostsAndCopiesDo) {
+  Start(2, {.workers = {}, .control_timeout = milliseconds(30)});
+  std::vector<float> x(4);
+  const DeviceAddress z = Need(core_->Malloc(0, 1_KiB));
+  const TaskHandle d = SubmitTo(0, Arguments().Add(Tag::kIn, At<float>(z, 4)));
+  SubmitTo(1, Arguments().Add(Tag::kOut, On(x)));
+  const TaskHandle b =
+      SubmitTo(0, Arguments().Add(Tag::kIn, On(x)).Add(Tag::kOut, At<float>(z, 4)));
+  fakes_[1]->Answer(Internal("broken"));
+  EXPECT_EQ(b.Wait(Long()).code(), StatusCode::kAborted);
+  EXPECT_EQ(core_->live_tasks(), 2U) << "D, and the ghost of B";
+  std::array<float, 4> values{};
+  EXPECT_EQ(core_->CopyTo(0, z, values.data(), 16_B).code(), StatusCode::kDeadlineExceeded);
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
+  EXPECT_TRUE(IsOk(d.error()));
+  EXPECT_EQ(core_->live_tasks(), 0U);
+  EXPECT_TRUE(IsOk(core_->CopyTo(0, z, values.data(), 16_B)));
 }
 
 TEST_F(OrchestratorCoreTest, ATaskThatIsLostWithItsWorkerEndsAndTheOnesBehindItRunAgain) {
@@ -189,6 +253,77 @@ TEST_F(OrchestratorCoreTest, ATaskThatIsLostWithItsWorkerEndsAndTheOnesBehindItR
   EXPECT_THAT(MessageOf(report.lost), HasSubstr("signal 9"));
 }
 
+TEST_F(OrchestratorCoreTest, WhatWasHandedToALostThreadIsNotRunAgain) {
+  transport_ = Transport::kThread;
+  Start(1);
+  const TaskHandle begun = SubmitTo(0);
+  const TaskHandle behind = SubmitTo(0);
+  fakes_[0]->Lose(Unavailable("it hangs"));
+  EXPECT_EQ(begun.Wait(Long()).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(MessageOf(begun.error()), "task 1: it hangs");
+  EXPECT_EQ(behind.Wait(Long()).code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(behind.error()), HasSubstr("task 2: it was posted to a thread that was "));
+  ASSERT_TRUE(Up(0));
+  EXPECT_EQ(fakes_[0]->ever_posted(), 2U);
+  // It ended with an answer: then nothing was begun after it.
+  const TaskHandle last = SubmitTo(0);
+  const TaskHandle again = SubmitTo(0);
+  fakes_[0]->AnswerAndLose(Status(StatusCode::kDeviceLost, "the device is lost"));
+  EXPECT_EQ(last.Wait(Long()).code(), StatusCode::kDeviceLost);
+  ASSERT_TRUE(Posted(0, 1));
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(again.Wait(Long())));
+}
+
+TEST_F(OrchestratorCoreTest, ABlockThatWasFreedInUseAndLostIsForgotten) {
+  Start(1);
+  const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
+  const TaskHandle task = Submit(Arguments().Add(Tag::kIn, At<float>(block, 1)));
+  EXPECT_TRUE(IsOk(core_->Free(0, block)));
+  fakes_[0]->Lose(Unavailable("it died"));
+  EXPECT_EQ(task.Wait(Long()).code(), StatusCode::kUnavailable);
+  ASSERT_TRUE(Up(0));
+  EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(fakes_[0]->freed().empty());
+}
+
+TEST_F(OrchestratorCoreTest, NoBlockIsEmpty) {
+  Start(1);
+  EXPECT_EQ(core_->Malloc(0, Bytes(0)).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(OrchestratorCoreTest, StopDoesNotWaitForAWorkerThatIsBeingStarted) {
+  Start(2);
+  fakes_[0]->HoldRestart(true);
+  fakes_[0]->Lose(Unavailable("it died"));
+  EXPECT_FALSE(ReportOf(0).up);
+  EXPECT_TRUE(Soon([&] { return fakes_[0]->restarts() == 1; }));
+  TaskHandle pinned = SubmitTo(0);
+  core_->Stop();
+  EXPECT_EQ(pinned.error().code(), StatusCode::kCancelled);
+  EXPECT_EQ(MessageOf(pinned.error()), "task 1: it was not run: its orchestrator was destroyed");
+  // The thread that is left behind has the core, and lets it go.
+  const std::weak_ptr<OrchestratorCore> core = core_;
+  FakeWorker* const fake = fakes_[0];
+  core_.reset();
+  pinned = TaskHandle();
+  ASSERT_FALSE(core.expired());
+  fake->HoldRestart(false);
+  EXPECT_TRUE(Soon([&] { return core.expired(); }));
+}
+
+TEST_F(OrchestratorCoreTest, StopSaysWhatWasNotBegun) {
+  Start(1);
+  const TaskHandle begun = SubmitTo(0);
+  const TaskHandle behind = SubmitTo(0);
+  ASSERT_EQ(fakes_[0]->posted(), 2U);
+  core_->Stop();
+  EXPECT_EQ(begun.error().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(behind.error().code(), StatusCode::kCancelled);
+  EXPECT_EQ(MessageOf(behind.error()), "task 2: it was not run: its orchestrator was destroyed");
+  core_.reset();
+}
+
 TEST_F(OrchestratorCoreTest, WhatWasOnALostWorkerIsUnavailable) {
   Start(2);
   const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
@@ -198,8 +333,7 @@ TEST_F(OrchestratorCoreTest, WhatWasOnALostWorkerIsUnavailable) {
   const TaskHandle elsewhere = SubmitTo(1);
   fakes_[0]->Lose(Unavailable("it died"));
   EXPECT_EQ(running.Wait(Long()).code(), StatusCode::kUnavailable);
-  // It depends on the other, and had its memory there: either is told.
-  EXPECT_FALSE(waiting.Wait(Long()).ok());
+  EXPECT_EQ(waiting.Wait(Long()).code(), StatusCode::kAborted) << "it depends on the other";
   EXPECT_FALSE(elsewhere.done());
   ASSERT_TRUE(Up(0));
   const Status use = core_->Submit(callable_, {&arguments, 1}, false, {}, {}).status();
@@ -316,6 +450,49 @@ TEST_F(OrchestratorCoreTest, AGroupFailsWithAMemberWhoseWorkerIsLostAndOthersGoO
   EXPECT_TRUE(IsOk(other.Wait(Long())));
 }
 
+TEST_F(OrchestratorCoreTest, AGroupOneOfWhoseMembersNeverFitsStartsNone) {
+  Start(3);
+  fakes_[1]->FailFits(OutOfRange("never any room"));
+  const TaskHandle group = SubmitGroup({0, 1, 2});
+  EXPECT_EQ(group.Wait(Long()).code(), StatusCode::kOutOfRange);
+  EXPECT_EQ(MessageOf(group.error()), "task 1: member 1: never any room");
+  EXPECT_FALSE(group.worker().has_value());
+  for (FakeWorker* fake : fakes_) EXPECT_EQ(fake->ever_posted(), 0U);
+  SubmitTo(0);
+  EXPECT_EQ(fakes_[0]->posted(), 1U) << "nobody is left reserved";
+}
+
+TEST_F(OrchestratorCoreTest, AGroupOneOfWhoseWorkersIsFoundLostStartsLaterAsAWhole) {
+  Start(2);
+  fakes_[1]->HoldRestart(true);
+  fakes_[1]->Lose(Unavailable("it died"));
+  const TaskHandle group = SubmitGroup({0, 1});
+  EXPECT_EQ(fakes_[0]->ever_posted(), 0U);
+  EXPECT_FALSE(group.done());
+  fakes_[1]->HoldRestart(false);
+  ASSERT_TRUE(Posted(0, 1));
+  ASSERT_TRUE(Posted(1, 1));
+  fakes_[0]->Answer();
+  fakes_[1]->Answer();
+  EXPECT_TRUE(IsOk(group.Wait(Long())));
+}
+
+TEST_F(OrchestratorCoreTest, AGroupNamesTheWorkerThatWasGivenUp) {
+  Start(2);
+  std::vector<float> x(4);
+  SubmitTo(0, Arguments().Add(Tag::kOut, On(x)));
+  const std::vector<Arguments> members{Arguments().Add(Tag::kIn, On(x)), Arguments()};
+  const std::vector<WorkerId> workers{0, 1};
+  const TaskHandle group = Need(core_->Submit(callable_, members, true, workers, {}));
+  fakes_[1]->FailRestart(NotFound("no such device"));
+  fakes_[1]->Lose(Unavailable("it died"));
+  EXPECT_FALSE(ReportOf(1).up);
+  EXPECT_EQ(core_->Malloc(1, 1_KiB).status().code(), StatusCode::kUnavailable) << "given up";
+  fakes_[0]->Answer();
+  EXPECT_EQ(group.Wait(Long()).code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(group.error()), HasSubstr("worker 1 (default) was given up"));
+}
+
 TEST_F(OrchestratorCoreTest, AGroupOneOfWhoseMembersCannotBePostedStartsNoMore) {
   Start(3);
   fakes_[1]->FailPost(OutOfRange("never any room"));
@@ -338,8 +515,8 @@ TEST_F(OrchestratorCoreTest, AGroupStartsWhenAllOfItsWorkersAreIdle) {
   EXPECT_EQ(fakes_[0]->ever_posted(), 0U) << "reserved for the group";
   fakes_[1]->Answer();
   EXPECT_TRUE(IsOk(before.Wait(Long())));
-  EXPECT_EQ(fakes_[0]->posted(), 2U) << "the group's member, and the one behind it";
-  EXPECT_EQ(fakes_[1]->posted(), 1U);
+  EXPECT_TRUE(Posted(0, 2)) << "the group's member, and the one behind it";
+  EXPECT_TRUE(Posted(1, 1));
   fakes_[0]->Answer();
   fakes_[1]->Answer();
   EXPECT_TRUE(IsOk(group.Wait(Long())));
@@ -405,6 +582,29 @@ TEST_F(OrchestratorCoreTest, T5_AFreeThatFailsIsReturnedAndMayBeTriedAgain) {
   fakes_[0]->FailFree(OkStatus());
   EXPECT_TRUE(IsOk(core_->Free(0, block)));
   EXPECT_EQ(fakes_[0]->freed(), std::vector{block});
+}
+
+TEST_F(OrchestratorCoreTest, T5_AFreeThatMayHappenYetCountsAsFreed) {
+  Start(1);
+  const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
+  fakes_[0]->FailFree(DeadlineExceeded("no answer"));
+  EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kDeadlineExceeded);
+  fakes_[0]->FailFree(OkStatus());
+  const Arguments arguments = Arguments().Add(Tag::kIn, At<float>(block, 1));
+  EXPECT_EQ(core_->Submit(callable_, {&arguments, 1}, false, {}, {}).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(OrchestratorCoreTest, AStartThatFailedAtACallableLeavesNothingBehind) {
+  Start(1);
+  Need(core_->Register(NoopImage(2)));
+  fakes_[0]->FailRegisterAfter(1);
+  fakes_[0]->Lose(Unavailable("it died"));
+  EXPECT_FALSE(ReportOf(0).up);
+  ASSERT_TRUE(Up(0));
+  EXPECT_EQ(fakes_[0]->restarts(), 1);
+  EXPECT_EQ(fakes_[0]->callables(), 2U);
 }
 
 TEST_F(OrchestratorCoreTest, FreeAndUnregisterWaitForTheTasksAndNotTheCaller) {
