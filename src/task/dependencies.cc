@@ -32,8 +32,9 @@ void Dependencies::Find(const Touch& touch, std::vector<TaskKey>& tasks) const {
   const Segments& segments = spaces_[touch.space].segments;
   auto at = segments.upper_bound(touch.begin);
   if (at != segments.begin() && std::prev(at)->second.end > touch.begin) --at;
+  const std::uint64_t pass = ++passes_;
   for (; at != segments.end() && at->first < touch.end; ++at) {
-    Collect(at->second, touch.writes, tasks);
+    Collect(at->second, touch.writes, tasks, pass);
   }
   std::sort(tasks.begin(), tasks.end());
   tasks.erase(std::unique(tasks.begin(), tasks.end()), tasks.end());
@@ -44,24 +45,49 @@ void Dependencies::SplitAt(Segments& segments, std::uint64_t at) {
   if (next == segments.begin()) return;
   const auto before = std::prev(next);
   if (before->second.end <= at) return;
-  Segment tail = before->second;
-  before->second.end = at;
+  Segment& head = before->second;
+  if (!head.readers.empty()) {
+    auto common = std::make_shared<Common>();
+    common->readers = std::exchange(head.readers, {});
+    common->before = std::move(head.common);
+    head.common = std::move(common);
+    head.sweep_at = kFirstSweep;
+  }
+  Segment tail = head;
+  head.end = at;
   segments.emplace_hint(next, at, std::move(tail));
 }
 
-void Dependencies::Collect(const Segment& segment, bool writes, std::vector<TaskKey>& tasks) const {
+Dependencies::Common::~Common() {
+  while (before != nullptr && before.use_count() == 1) before = std::move(before->before);
+}
+
+void Dependencies::Collect(const Segment& segment, bool writes, std::vector<TaskKey>& tasks,
+                           std::uint64_t pass) const {
   if (keys_.alive(segment.writer)) tasks.push_back(segment.writer);
   if (!writes) return;
-  for (const TaskKey reader : segment.readers) {
-    if (keys_.alive(reader)) tasks.push_back(reader);
+  const auto add = [&](const std::vector<TaskKey>& readers) {
+    for (const TaskKey reader : readers) {
+      if (keys_.alive(reader)) tasks.push_back(reader);
+    }
+  };
+  add(segment.readers);
+  for (Common* at = segment.common.get(); at != nullptr && at->pass != pass;
+       at = at->before.get()) {
+    at->pass = pass;
+    add(at->readers);
   }
+}
+
+void Dependencies::EraseDone(std::vector<TaskKey>& tasks) const {
+  std::erase_if(tasks, [this](TaskKey task) { return !keys_.alive(task); });
 }
 
 void Dependencies::AddReader(Segment& segment, TaskKey task) const {
   // Two views of one task.
   if (!segment.readers.empty() && segment.readers.back() == task) return;
   if (segment.readers.size() >= segment.sweep_at) {
-    std::erase_if(segment.readers, [this](TaskKey reader) { return !keys_.alive(reader); });
+    EraseDone(segment.readers);
     segment.sweep_at = std::max(kFirstSweep, 2 * segment.readers.size());
   }
   segment.readers.push_back(task);
@@ -82,7 +108,7 @@ void Dependencies::Read(Segments& segments, TaskKey task, const Touch& touch,
       covered = end;
       continue;
     }
-    Collect(at->second, false, waits_for);
+    Collect(at->second, false, waits_for, 0);
     AddReader(at->second, task);
     covered = at->second.end;
     ++at;
@@ -95,8 +121,9 @@ void Dependencies::Write(Segments& segments, TaskKey task, const Touch& touch,
   SplitAt(segments, touch.end);
   auto at = segments.lower_bound(touch.begin);
   Segment* whole = nullptr;
+  const std::uint64_t pass = ++passes_;
   while (at != segments.end() && at->first < touch.end) {
-    Collect(at->second, true, waits_for);
+    Collect(at->second, true, waits_for, pass);
     // The first one that begins where the range does becomes the range, without an allocation.
     if (at->first == touch.begin) {
       whole = &at->second;
@@ -109,13 +136,32 @@ void Dependencies::Write(Segments& segments, TaskKey task, const Touch& touch,
   whole->end = touch.end;
   whole->writer = task;
   whole->readers.clear();
+  whole->common.reset();
 }
 
 void Dependencies::Sweep(SpaceState& space) const {
+  const std::uint64_t pass = ++passes_;
+  std::vector<Common*> fresh;
+  const auto skip_empty = [](std::shared_ptr<Common>& link) {
+    if (link == nullptr || !link->readers.empty()) return;
+    std::shared_ptr<Common> next = link->before;
+    link = std::move(next);
+  };
   for (auto at = space.segments.begin(); at != space.segments.end();) {
     Segment& segment = at->second;
-    std::erase_if(segment.readers, [this](TaskKey reader) { return !keys_.alive(reader); });
-    if (segment.readers.empty() && !keys_.alive(segment.writer)) {
+    EraseDone(segment.readers);
+    // Who is done is so for all that share the list.
+    fresh.clear();
+    for (Common* each = segment.common.get(); each != nullptr && each->pass != pass;
+         each = each->before.get()) {
+      each->pass = pass;
+      EraseDone(each->readers);
+      fresh.push_back(each);
+    }
+    // The oldest first, so that no link leads to two empty ones in a row.
+    for (auto each = fresh.rbegin(); each != fresh.rend(); ++each) skip_empty((*each)->before);
+    skip_empty(segment.common);
+    if (segment.readers.empty() && segment.common == nullptr && !keys_.alive(segment.writer)) {
       at = space.segments.erase(at);
     } else {
       ++at;
@@ -132,9 +178,15 @@ std::size_t Dependencies::segments() const {
 
 std::size_t Dependencies::entries() const {
   std::size_t count = 0;
+  const std::uint64_t pass = ++passes_;
   for (const SpaceState& space : spaces_) {
     for (const auto& [begin, segment] : space.segments) {
       count += segment.readers.size() + (segment.writer != 0 ? 1 : 0);
+      for (Common* at = segment.common.get(); at != nullptr && at->pass != pass;
+           at = at->before.get()) {
+        at->pass = pass;
+        count += at->readers.size();
+      }
     }
   }
   return count;

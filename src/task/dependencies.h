@@ -8,7 +8,8 @@
 // readers since. A range costs O(log n + what it touches). Of what is found only tasks that are
 // still under way count. Those that are done are forgotten by and by: a list of readers, and the
 // map, are swept when they have doubled since the last time, so that the memory follows the tasks
-// under way, and not those that ever were.
+// under way, and not those that ever were. Segments that were one share the readers from before
+// they were split, so that a split costs no copy, and who touches several of them sees these once.
 //
 // Owns no task. Not thread-safe: the owner has a lock.
 #pragma once
@@ -16,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -53,10 +55,18 @@ class Dependencies {
   std::size_t entries() const;
 
  private:
+  // Readers that several segments have in common, after those of `before`.
+  struct Common {
+    ~Common();  // a long chain without recursion
+    std::vector<TaskKey> readers;
+    std::shared_ptr<Common> before;
+    std::uint64_t pass = 0;  // the last one that came by
+  };
   struct Segment {
     std::uint64_t end = 0;
     TaskKey writer = 0;
-    std::vector<TaskKey> readers;
+    std::vector<TaskKey> readers;    // of this one alone
+    std::shared_ptr<Common> common;  // earlier ones
     std::size_t sweep_at = kFirstSweep;
   };
   using Segments = std::map<std::uint64_t, Segment>;
@@ -68,13 +78,17 @@ class Dependencies {
 
   // Sees to it that no segment lies on both sides of `at`.
   static void SplitAt(Segments& segments, std::uint64_t at);
-  void Collect(const Segment& segment, bool writes, std::vector<TaskKey>& tasks) const;
+  // One pass sees each list of common readers once.
+  void Collect(const Segment& segment, bool writes, std::vector<TaskKey>& tasks,
+               std::uint64_t pass) const;
   void Read(Segments& segments, TaskKey task, const Touch& touch, std::vector<TaskKey>& waits_for);
   void Write(Segments& segments, TaskKey task, const Touch& touch, std::vector<TaskKey>& waits_for);
   void AddReader(Segment& segment, TaskKey task) const;
   void Sweep(SpaceState& space) const;
+  void EraseDone(std::vector<TaskKey>& tasks) const;
 
   const TaskKeys& keys_;
+  mutable std::uint64_t passes_ = 0;
   std::vector<SpaceState> spaces_;
 };
 

@@ -114,6 +114,39 @@ TEST_F(DependenciesTest, AMillionTasksInARowHoldConstantMemory) {
   EXPECT_EQ(keys_.slots(), 1U);
 }
 
+TEST_F(DependenciesTest, SplitSegmentsShareTheirReaders) {
+  std::vector<TaskKey> readers;
+  for (int i = 0; i < 2000; ++i) readers.push_back(Add({Reads(0, 1'000'000)}));
+  for (std::uint64_t i = 0; i < 2000; ++i) readers.push_back(Add({Reads(i * 100, i * 100 + 50)}));
+  EXPECT_GE(dependencies_.segments(), 4000U);
+  EXPECT_LE(dependencies_.entries(), 3U * 2000) << "and not 2000 for each segment";
+  Add({Writes(0, 1'000'000)});
+  EXPECT_EQ(waits_for_, Sorted(readers));
+}
+
+TEST_F(DependenciesTest, AStairOfReadersIsForgotten) {
+  std::vector<TaskKey> readers;
+  for (std::uint64_t i = 0; i < 20'000; ++i) readers.push_back(Add({Reads(0, 40'000 - i)}));
+  EXPECT_LE(dependencies_.entries(), 2U * 20'000);
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    if (i % 1000 != 0) keys_.Release(readers[i]);
+  }
+  // Until the next sweep.
+  std::uint64_t place = 100'000;
+  for (std::size_t before = 0; dependencies_.segments() > before; place += 2) {
+    before = dependencies_.segments();
+    keys_.Release(Add({Writes(place, place + 1)}));
+  }
+  EXPECT_LE(dependencies_.entries(), 50U);
+  std::vector<TaskKey> left;
+  for (std::size_t i = 0; i < readers.size(); i += 1000) left.push_back(readers[i]);
+  std::vector<TaskKey> found;
+  dependencies_.Find(Writes(0, 40'000), found);
+  EXPECT_EQ(found, Sorted(left));
+  Add({Writes(0, 1)});
+  EXPECT_EQ(waits_for_, Sorted(left));
+}
+
 // The same by comparing with every earlier task, over random programs.
 TEST_F(DependenciesTest, WaitsForWhatAComparisonOfAllPairsOrders) {
   for (unsigned seed = 0; seed < 60; ++seed) {

@@ -38,6 +38,16 @@ class FakeWorker final : public Worker {
     }
     doorbell_->Ring();
   }
+  // Answers the oldest, and is gone with it.
+  void AnswerAndLose(Status status) {
+    {
+      const MutexLock lock(mutex_);
+      results_.push_back({posted_.front().task, std::move(status)});
+      posted_.pop_front();
+      lost_ = Unavailable("it ended");
+    }
+    doorbell_->Ring();
+  }
   void Lose(Status why) {
     {
       const MutexLock lock(mutex_);
@@ -52,9 +62,21 @@ class FakeWorker final : public Worker {
   }
   // What the next posts, frees, registrations and restarts return.
   void FailPost(Status status) { Set(post_, std::move(status)); }
+  void FailFits(Status status) { Set(fits_, std::move(status)); }
   void FailFree(Status status) { Set(free_, std::move(status)); }
   void FailRegister(Status status) { Set(register_, std::move(status)); }
+  // The registration after so many fails, once.
+  void FailRegisterAfter(int count) {
+    const MutexLock lock(mutex_);
+    fail_register_in_ = count + 1;
+  }
   void FailRestart(Status status) { Set(restart_, std::move(status)); }
+  // From now on Restart does not come back until it is let go.
+  void HoldRestart(bool hold) {
+    const MutexLock lock(mutex_);
+    hold_restart_ = hold;
+    restart_held_.NotifyAll();
+  }
   int restarts() const {
     const MutexLock lock(mutex_);
     return restarts_;
@@ -89,6 +111,10 @@ class FakeWorker final : public Worker {
     }
     doorbell_->Ring();
     return OkStatus();
+  }
+  Status Fits(const Arguments& /*arguments*/) const override {
+    const MutexLock lock(mutex_);
+    return fits_;
   }
   void Collect(std::vector<TaskResult>& results) override {
     const MutexLock lock(mutex_);
@@ -136,6 +162,7 @@ class FakeWorker final : public Worker {
     const MutexLock lock(mutex_);
     KEEL_TRY(lost_);
     KEEL_TRY(register_);
+    if (fail_register_in_ > 0 && --fail_register_in_ == 0) return ResourceExhausted("no room");
     callables_.push_back(++last_callable_);
     return last_callable_;
   }
@@ -159,6 +186,7 @@ class FakeWorker final : public Worker {
     const MutexLock lock(mutex_);
     if (!posted_.empty() || !results_.empty()) return FailedPrecondition("not collected");
     ++restarts_;
+    while (hold_restart_) restart_held_.Wait(mutex_);
     KEEL_TRY(restart_);
     lost_ = OkStatus();
     callables_.clear();
@@ -187,10 +215,14 @@ class FakeWorker final : public Worker {
   bool eager_ KEEL_GUARDED_BY(mutex_) = false;
   Status lost_ KEEL_GUARDED_BY(mutex_);
   Status post_ KEEL_GUARDED_BY(mutex_);
+  Status fits_ KEEL_GUARDED_BY(mutex_);
   Status free_ KEEL_GUARDED_BY(mutex_);
   Status register_ KEEL_GUARDED_BY(mutex_);
+  int fail_register_in_ KEEL_GUARDED_BY(mutex_) = 0;
   Status restart_ KEEL_GUARDED_BY(mutex_);
   int restarts_ KEEL_GUARDED_BY(mutex_) = 0;
+  bool hold_restart_ KEEL_GUARDED_BY(mutex_) = false;
+  CondVar restart_held_;
   DeviceAddress next_address_ KEEL_GUARDED_BY(mutex_){0x1000'0000};
   std::vector<DeviceAddress> freed_ KEEL_GUARDED_BY(mutex_);
   std::vector<std::uint64_t> callables_ KEEL_GUARDED_BY(mutex_);

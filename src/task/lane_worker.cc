@@ -47,6 +47,7 @@ struct LaneWorker::State {
   Status Loss();
   void Lose(Status why);
 
+  Status Fits(const Arguments& arguments) const;
   Status Place(Arguments& arguments, std::vector<Placed>& tensors);
   void GiveBack(const std::vector<Placed>& tensors);
   // When the first task is too late.
@@ -205,8 +206,13 @@ Status LaneWorker::Post(std::uint64_t task, std::uint64_t callable, const Argume
   return OkStatus();
 }
 
-Status LaneWorker::State::Place(Arguments& arguments, std::vector<Placed>& tensors) {
-  DataArea& data = *peer->data();
+Status LaneWorker::Fits(const Arguments& arguments) const {
+  KEEL_TRY(Here());
+  return state_->peer->data() == nullptr ? OkStatus() : state_->Fits(arguments);
+}
+
+Status LaneWorker::State::Fits(const Arguments& arguments) const {
+  const DataArea& data = *peer->data();
   std::uint64_t total = 0;
   for (const Tensor& tensor : arguments.tensors()) {
     if (tensor.resident()) continue;
@@ -219,6 +225,12 @@ Status LaneWorker::State::Place(Arguments& arguments, std::vector<Placed>& tenso
                       ToString(Bytes(data.size())), who));
     }
   }
+  return OkStatus();
+}
+
+Status LaneWorker::State::Place(Arguments& arguments, std::vector<Placed>& tensors) {
+  KEEL_TRY(Fits(arguments));
+  DataArea& data = *peer->data();
   for (std::size_t i = 0; i < arguments.tensors().size(); ++i) {
     Tensor& tensor = arguments.tensors()[i];
     if (tensor.resident()) continue;

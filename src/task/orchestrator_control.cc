@@ -40,6 +40,7 @@ void OrchestratorCore::LeaveLocked(WorkerId worker, const Status& outcome) {
 
 Result<DeviceAddress> OrchestratorCore::Malloc(WorkerId worker, Bytes size) {
   KEEL_TRY(CheckWorker(worker));
+  if (size.empty()) return InvalidArgument("no block has a size of 0 bytes");
   const Deadline deadline = ControlDeadline();
   const MutexLock lock(mutex_);
   KEEL_TRY(EnterLocked(worker, deadline));
@@ -94,6 +95,8 @@ Status OrchestratorCore::FreeNowLocked(const std::shared_ptr<Block>& block) {
   LeaveLocked(worker, status);
   if (status.ok()) return status;
   if (slot.standing != Standing::kUp) return OkStatus();
+  // It may happen yet, and then somebody else has the address.
+  if (status.code() == StatusCode::kDeadlineExceeded) return std::move(status).Annotate(slot.name);
   // It is still there: the caller may try again.
   block->freed = false;
   slot.blocks.PutBack(block);
@@ -118,7 +121,7 @@ Status OrchestratorCore::BeginCopyLocked(WorkerId worker, DeviceAddress address,
   for (const TaskKey key : before) tasks.push_back(*FindLocked(key));
   Status status;
   for (const std::shared_ptr<Task>& task : tasks) {
-    if (!WaitForTaskLocked(*task, deadline)) {
+    if (!WaitForGoneLocked(*task, deadline)) {
       status = DeadlineExceeded(fmt::format("task {} uses the memory and is not done", task->id));
       break;
     }

@@ -7,6 +7,13 @@
 #include <utility>
 
 namespace keel::task {
+namespace {
+
+Status Destroyed() {
+  return Status(StatusCode::kCancelled, "it was not run: its orchestrator was destroyed");
+}
+
+}  // namespace
 
 OrchestratorCore::OrchestratorCore(OrchestratorOptions options)
     : options_(std::move(options)),
@@ -35,8 +42,6 @@ Result<std::shared_ptr<OrchestratorCore>> OrchestratorCore::Create(OrchestratorO
     if (!started.ok()) return std::move(started).status().Annotate(slot.name);
     slot.worker = *std::move(started);
     slot.started = Clock::now();
-    for (std::size_t place = Worker::kCapacity; place > 0; --place)
-      slot.places.push_back(place - 1);
   }
   {
     const MutexLock lock(core->mutex_);
@@ -44,7 +49,7 @@ Result<std::shared_ptr<OrchestratorCore>> OrchestratorCore::Create(OrchestratorO
   }
   try {
     core->keeper_ = std::thread([core = core.get()] { core->Keep(); });
-    core->mender_ = std::thread([core = core.get()] { core->Mend(); });
+    core->mender_ = std::thread([core = core.get()] { static_cast<void>(core->Mend()); });
   } catch (const std::system_error& error) {
     core->Stop();
     return SystemError("the threads of an orchestrator", error.code().value());
@@ -61,16 +66,15 @@ void OrchestratorCore::Stop() {
     scheduler_.RemoveIf([](TaskKey) { return true; });
     std::vector<std::shared_ptr<Task>> cancelled;
     for (const std::shared_ptr<Task>& task : tasks_) {
-      if (task == nullptr || task->phase == Task::Phase::kPosted) continue;
-      // All of them are cancelled; none because of another.
-      task->dependents.clear();
+      if (task == nullptr || task->phase == Task::Phase::kPosted || task->done) continue;
       cancelled.push_back(task);
     }
+    // All of them are cancelled; none because of another.
     for (const std::shared_ptr<Task>& task : cancelled) {
-      FinishLocked(
-          task->key,
-          Status(StatusCode::kCancelled,
-                 fmt::format("task {} was not run: its orchestrator was destroyed", task->id)));
+      PublishLocked(*task, Destroyed().Annotate(fmt::format("task {}", task->id)));
+    }
+    for (const std::shared_ptr<Task>& task : cancelled) {
+      if (task->waits_for == 0 && keys_.alive(task->key)) PassLocked(task);
     }
     static_cast<void>(WaitForAllLocked(deadline));
     keeper_ring_.NotifyAll();
@@ -79,25 +83,40 @@ void OrchestratorCore::Stop() {
     doorbell_->Ring();
   }
   if (keeper_.joinable()) keeper_.join();
+
+  {
+    const MutexLock lock(mutex_);
+    for (WorkerId w = 0; w < slots_.size(); ++w) {
+      if (slots_[w].standing == Standing::kStarting) continue;  // the mender ends it
+      // Together with the lock: a thread in Wait may still pump.
+      slots_[w].worker->Stop(deadline);
+      if (slots_[w].posted_count() > 0) CollectLocked(w, Clock::now());
+      slots_[w].standing = Standing::kGivenUp;
+    }
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      if (tasks_[i] == nullptr) continue;
+      FinishLocked(tasks_[i]->key,
+                   Status(StatusCode::kCancelled,
+                          "it was still running when its orchestrator was destroyed"));
+    }
+    if (mender_.joinable()) {
+      const Time until = std::max(deadline.when(), Clock::now() + kStopGrace);
+      while (!mended_ && Clock::now() < until) {
+        static_cast<void>(mender_ended_.WaitUntil(mutex_, until));
+      }
+      if (!mended_) {
+        orphan_ = shared_from_this();
+        mender_.detach();
+      }
+    }
+  }
   if (mender_.joinable()) mender_.join();
 
   const MutexLock lock(mutex_);
-  for (WorkerId w = 0; w < slots_.size(); ++w) {
-    // Together with the lock: a thread in Wait may still pump.
-    slots_[w].worker->Stop(deadline);
-    if (slots_[w].posted_count() > 0) CollectLocked(w, Clock::now());
-    slots_[w].standing = Standing::kGivenUp;
-  }
-  for (std::size_t i = 0; i < tasks_.size(); ++i) {
-    if (tasks_[i] == nullptr) continue;
-    FinishLocked(tasks_[i]->key,
-                 Status(StatusCode::kCancelled,
-                        fmt::format("task {} was still running when its orchestrator was destroyed",
-                                    tasks_[i]->id)));
-  }
   for (Slot& slot : slots_) {
-    slot.worker.reset();
-    slot.places.assign(Worker::kCapacity, 0);  // nobody looks for results any more
+    slot.posted.clear();  // nobody looks for results any more
+    // What somebody is still in goes with the core.
+    if (slot.standing == Standing::kGivenUp && slot.controls == 0) slot.worker.reset();
   }
 }
 
@@ -328,6 +347,10 @@ void OrchestratorCore::TouchesLocked(Task& task) {
 
 void OrchestratorCore::ReadyLocked(Task& task) {
   task.phase = Task::Phase::kReady;
+  if (stopping_) {
+    FinishLocked(task.key, Destroyed());
+    return;
+  }
   bool accepted = false;
   if (task.group) {
     std::vector<std::optional<WorkerId>> workers;
@@ -337,10 +360,13 @@ void OrchestratorCore::ReadyLocked(Task& task) {
     accepted = scheduler_.Add(task.key, task.id, task.first.worker);
   }
   if (accepted) return;
-  const std::optional<WorkerId> worker = task.first.worker;
-  FinishLocked(task.key, worker.has_value() && slots_[*worker].standing == Standing::kGivenUp
-                             ? GivenUpLocked(*worker)
-                             : NobodyLocked());
+  for (std::size_t i = 0; i < task.member_count(); ++i) {
+    const std::optional<WorkerId> worker = task.member(i).worker;
+    if (!worker.has_value() || slots_[*worker].standing != Standing::kGivenUp) continue;
+    FinishLocked(task.key, GivenUpLocked(*worker));
+    return;
+  }
+  FinishLocked(task.key, NobodyLocked());
 }
 
 // --- The end of a task ---------------------------------------------------------------------
@@ -359,54 +385,75 @@ void OrchestratorCore::FinishLocked(TaskKey key, Status status) {
 
 void OrchestratorCore::EndLocked(TaskKey key, Status status) {
   std::shared_ptr<Task>* const place = FindLocked(key);
-  if (place == nullptr) return;
-  std::shared_ptr<Task> task = std::move(*place);
+  if (place == nullptr || (*place)->done) return;
+  const std::shared_ptr<Task> task = *place;
   if (status.ok()) {
-    for (const TaskKey dependent : task->dependents) {
-      std::shared_ptr<Task>* const other = FindLocked(dependent);
-      if (other != nullptr && --(*other)->waits_for == 0) ReadyLocked(**other);
-    }
-    RetireLocked(std::move(task), OkStatus());
+    PublishLocked(*task, OkStatus());
+    PassLocked(task);
     return;
   }
   // Everything that comes after it, with this one as the reason.
-  const std::uint64_t root = task->id;
   const std::string reason(status.message());
-  std::vector<TaskKey> after = std::move(task->dependents);
-  RetireLocked(std::move(task), std::move(status));
+  PublishLocked(*task, std::move(status).Annotate(fmt::format("task {}", task->id)));
+  std::vector<TaskKey> after = task->dependents;
   while (!after.empty()) {
     const TaskKey next = after.back();
     after.pop_back();
     std::shared_ptr<Task>* const other = FindLocked(next);
-    if (other == nullptr) continue;
-    std::shared_ptr<Task> aborted = std::move(*other);
-    after.insert(after.end(), aborted->dependents.begin(), aborted->dependents.end());
-    const std::uint64_t id = aborted->id;
-    RetireLocked(std::move(aborted),
-                 Status(StatusCode::kAborted,
+    if (other == nullptr || (*other)->done) continue;
+    Task& aborted = **other;
+    after.insert(after.end(), aborted.dependents.begin(), aborted.dependents.end());
+    PublishLocked(
+        aborted, Status(StatusCode::kAborted,
                         fmt::format("task {} was not run: task {}, which it depends on, failed: {}",
-                                    id, root, reason)));
+                                    aborted.id, task->id, reason)));
   }
+  if (task->waits_for == 0) PassLocked(task);
 }
 
-void OrchestratorCore::RetireLocked(std::shared_ptr<Task> task, Status outcome) {
-  keys_.Release(task->key);
-  for (const std::shared_ptr<Block>& block : task->blocks) ReleaseLocked(block);
-  RegisteredCallable& callable = *task->callable;
+void OrchestratorCore::PublishLocked(Task& task, Status outcome) {
+  ++ghosts_;
+  for (const std::shared_ptr<Block>& block : task.blocks) ReleaseLocked(block);
+  RegisteredCallable& callable = *task.callable;
   if (--callable.uses == 0 && callable.unregistered) {
     unregisters_.push_back(ForgetLocked(callable.id));
     mender_ring_.NotifyOne();
   }
-  task->callable = nullptr;
-  task->first.arguments = Arguments();
-  task->rest.clear();
-  task->dependents = {};
-  task->blocks.clear();
-  task->outcome = std::move(outcome);
-  task->done.store(true, std::memory_order_release);
-  for (Waiter* const waiter : task->waiters) ReadyWaiterLocked(*waiter);
+  task.callable = nullptr;
+  task.first.arguments = Arguments();
+  task.rest.clear();
+  task.blocks.clear();
+  task.outcome = std::move(outcome);
+  task.done.store(true, std::memory_order_release);
+  for (Waiter* const waiter : task.waiters) {
+    if (!waiter->for_gone) ReadyWaiterLocked(*waiter);
+  }
   for (AllWaiter& all : all_waiters_) {
-    if (task->id <= all.last_id && --all.left == 0) ReadyWaiterLocked(all.waiter);
+    if (task.id <= all.last_id && --all.left == 0) ReadyWaiterLocked(all.waiter);
+  }
+}
+
+void OrchestratorCore::PassLocked(std::shared_ptr<Task> task) {
+  std::vector<std::shared_ptr<Task>> more;
+  for (;;) {
+    keys_.Release(task->key);
+    --ghosts_;
+    tasks_[TaskKeys::SlotOf(task->key)] = nullptr;
+    for (Waiter* const waiter : task->waiters) {
+      if (waiter->for_gone) ReadyWaiterLocked(*waiter);
+    }
+    for (const TaskKey dependent : std::exchange(task->dependents, {})) {
+      std::shared_ptr<Task>* const other = FindLocked(dependent);
+      if (other == nullptr || --(*other)->waits_for > 0) continue;
+      if ((*other)->done) {
+        more.push_back(*other);
+      } else {
+        ReadyLocked(**other);
+      }
+    }
+    if (more.empty()) return;
+    task = std::move(more.back());
+    more.pop_back();
   }
 }
 
@@ -420,8 +467,9 @@ void OrchestratorCore::ReadyWaiterLocked(Waiter& waiter) {
 }
 
 void OrchestratorCore::ReleaseLocked(const std::shared_ptr<Block>& block) {
-  if (--block->uses > 0 || !block->freed || block->lost) return;
+  if (--block->uses > 0 || !block->freed) return;
   slots_[block->worker].blocks.Remove(*block);
+  if (block->lost) return;
   frees_.push_back(block);
   mender_ring_.NotifyOne();
 }
@@ -430,6 +478,11 @@ std::size_t OrchestratorCore::live_tasks() {
   if (!home_.here()) return 0;
   const MutexLock lock(mutex_);
   return keys_.size();
+}
+
+std::size_t OrchestratorCore::segments() {
+  const MutexLock lock(mutex_);
+  return dependencies_.segments();
 }
 
 }  // namespace keel::task

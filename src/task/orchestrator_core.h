@@ -15,7 +15,9 @@
 //
 // Loss. When a worker is lost, the task that it was running ends with the worker's error. Those
 // that were posted behind it were never begun; they are ready again, here or elsewhere, but for
-// those with tensors on that worker, which end with kUnavailable. A worker that cannot be started
+// those with tensors on that worker, which end with kUnavailable. Of a thread it cannot be known
+// that they were not begun, and it may go on in the caller's memory: there they all end with
+// kUnavailable, unless its last answer said that it ends. A worker that cannot be started
 // kMaxStarts times in a row, or is lost as often right after it was started and without a task, is
 // given up: what can run only there ends with that error.
 //
@@ -23,12 +25,15 @@
 // is told a moment: so a task with a timeout is posted behind others only if these have one too,
 // and is allowed the time of all of them, at most kTimedAhead.
 //
+// Stop. Nothing can hurry the start of a worker. If the mender is still at one when the time is up,
+// it is left behind with the core, ends that worker when the start returns, and then itself.
+//
 // In a forked child every call is kFailedPrecondition.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -69,6 +74,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   static constexpr std::chrono::seconds kAtOnce{10};
   static constexpr std::chrono::milliseconds kRestartPause{20};
   static constexpr std::chrono::seconds kLongestSleep{1};
+  static constexpr std::chrono::milliseconds kStopGrace{100};
 
   static Result<std::shared_ptr<OrchestratorCore>> Create(OrchestratorOptions options,
                                                           const StartWorker& start);
@@ -96,6 +102,8 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   Status WaitAll(Deadline deadline) KEEL_EXCLUDES(mutex_);
   std::vector<WorkerReport> Report() KEEL_EXCLUDES(mutex_);
   std::size_t live_tasks() KEEL_EXCLUDES(mutex_);
+  // For tests: of the dependencies.
+  std::size_t segments() KEEL_EXCLUDES(mutex_);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -103,7 +111,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   enum class Standing : std::uint8_t { kUp, kLost, kStarting, kGivenUp };
 
   struct Posted {
-    std::uint64_t token = 0;  // 0: free
+    std::uint64_t id = 0;  // of the task, by which the worker and its messages call it
     TaskKey task = 0;
     std::size_t member = 0;
     std::chrono::nanoseconds timeout{0};
@@ -121,17 +129,15 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     int failed_starts = 0;  // in a row
     bool used = false;      // a task was posted since it was started
     Time started{};
-    Time start_at{};           // not before
-    std::size_t controls = 0;  // control calls under way
-    EngineStats stats;         // the last that was heard
-    EngineStats earlier;       // of those that were lost
-    std::array<Posted, Worker::kCapacity> posted{};
-    std::vector<std::size_t> places;  // free ones of `posted`
-    std::uint64_t posts = 0;
+    Time start_at{};                          // not before
+    std::size_t controls = 0;                 // control calls under way
+    EngineStats stats;                        // the last that was heard
+    EngineStats earlier;                      // of those that were lost
+    std::deque<Posted> posted;                // in that order
     std::size_t endless = 0;                  // of those posted, without a timeout
     std::chrono::nanoseconds posted_time{0};  // the timeouts of the others
     bool last_answer = false;                 // it said that it ends
-    std::size_t posted_count() const { return Worker::kCapacity - places.size(); }
+    std::size_t posted_count() const { return posted.size(); }
   };
   struct Ending {
     TaskKey task = 0;
@@ -170,7 +176,12 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // works through a list, whatever the depth of a chain.
   void FinishLocked(TaskKey key, Status status) KEEL_REQUIRES(mutex_);
   void EndLocked(TaskKey key, Status status) KEEL_REQUIRES(mutex_);
-  void RetireLocked(std::shared_ptr<Task> task, Status outcome) KEEL_REQUIRES(mutex_);
+  // Makes the outcome known, and gives back what the task had. It stays in the table.
+  void PublishLocked(Task& task, Status outcome) KEEL_REQUIRES(mutex_);
+  // Takes a task that is done and waits for nothing out of the table, and lets those after it go
+  // on: they are ready, or, if they are ghosts, go with it.
+  void PassLocked(std::shared_ptr<Task> task) KEEL_REQUIRES(mutex_);
+  std::size_t UndoneLocked() const KEEL_REQUIRES(mutex_) { return keys_.size() - ghosts_; }
   void ReleaseLocked(const std::shared_ptr<Block>& block) KEEL_REQUIRES(mutex_);
   void ReadyWaiterLocked(Waiter& waiter) KEEL_REQUIRES(mutex_);
 
@@ -179,6 +190,10 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   void PumpLocked() KEEL_REQUIRES(mutex_);
   void CollectLocked(WorkerId worker, Time now) KEEL_REQUIRES(mutex_);
   void DispatchLocked(Time now) KEEL_REQUIRES(mutex_);
+  // All members or none: false if a worker is lost or can never take its member; then the group is
+  // ready again, or has ended.
+  bool CanStartLocked(Task& group, std::span<const WorkerId> workers, Time now)
+      KEEL_REQUIRES(mutex_);
   void PostLocked(Task& task, std::size_t member, WorkerId worker, Time now) KEEL_REQUIRES(mutex_);
   void MemberEndedLocked(Task& task, Status status) KEEL_REQUIRES(mutex_);
   // Ready again: it was not begun.
@@ -191,6 +206,8 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // Pumps, or lets another thread do so, until the waiter is ready. False: the deadline.
   bool WaitLocked(Waiter& waiter, Deadline deadline) KEEL_REQUIRES(mutex_);
   bool WaitForTaskLocked(Task& task, Deadline deadline) KEEL_REQUIRES(mutex_);
+  // Until what a ghost waits for is done as well.
+  bool WaitForGoneLocked(Task& task, Deadline deadline) KEEL_REQUIRES(mutex_);
   bool WaitForAllLocked(Deadline deadline) KEEL_REQUIRES(mutex_);
   void SleepLocked(std::uint32_t seen, Deadline deadline) KEEL_REQUIRES(mutex_);
   void NeedKeeperLocked() KEEL_REQUIRES(mutex_);
@@ -215,10 +232,12 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
 
   // --- The mender: orchestrator_mender.cc ---------------------------------------------------
 
-  void Mend() KEEL_EXCLUDES(mutex_);
+  // Returns what must outlive the thread, if it was left behind.
+  std::shared_ptr<OrchestratorCore> Mend() KEEL_EXCLUDES(mutex_);
   void RestartLocked(WorkerId worker) KEEL_REQUIRES(mutex_);
   Result<std::vector<std::pair<std::uint64_t, std::uint64_t>>> StartAgain(
-      Worker& worker, const std::vector<std::pair<std::uint64_t, Image>>& callables) const;
+      Worker& worker, const std::vector<std::pair<std::uint64_t, Image>>& callables)
+      KEEL_EXCLUDES(mutex_);
 
   const OrchestratorOptions options_;
   const Home home_;
@@ -234,6 +253,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   std::uint64_t last_callable_ KEEL_GUARDED_BY(mutex_) = 0;
   std::uint64_t last_id_ KEEL_GUARDED_BY(mutex_) = 0;
   bool stopping_ KEEL_GUARDED_BY(mutex_) = false;
+  std::size_t ghosts_ KEEL_GUARDED_BY(mutex_) = 0;  // done, and still in the table
 
   std::vector<Ending> endings_ KEEL_GUARDED_BY(mutex_);
   bool ending_ KEEL_GUARDED_BY(mutex_) = false;
@@ -254,6 +274,9 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   CondVar keeper_ring_;
   bool keeper_asleep_ KEEL_GUARDED_BY(mutex_) = false;
   CondVar mender_ring_;
+  bool mended_ KEEL_GUARDED_BY(mutex_) = false;  // the mender has ended
+  CondVar mender_ended_;
+  std::shared_ptr<OrchestratorCore> orphan_ KEEL_GUARDED_BY(mutex_);  // for a mender left behind
   std::vector<std::shared_ptr<Block>> frees_ KEEL_GUARDED_BY(mutex_);
   std::vector<DeferredUnregister> unregisters_ KEEL_GUARDED_BY(mutex_);
   std::thread keeper_;

@@ -1,60 +1,13 @@
-// Order, failure and loss, with workers that do what the test says.
-#include "task/orchestrator_core.h"
+// Order, failure and groups, with workers that do what the test says.
+#include "task/orchestrator_core_test.h"
 
 #include <atomic>
 #include <cstdlib>
 #include <random>
 #include <thread>
 
-#include "task/fake_worker_test.h"
-#include "task/orchestrator_test.h"
-
 namespace keel::task {
 namespace {
-
-class OrchestratorCoreTest : public ::testing::Test {
- protected:
-  void SetUp() override { SetLogLevel(LogLevel::kOff); }
-  void TearDown() override {
-    if (core_ != nullptr) core_->Stop();
-    SetLogLevel(LogLevel::kWarn);
-  }
-
-  void Start(std::size_t workers, OrchestratorOptions options = {}) {
-    options.workers.resize(workers);
-    options.stop_timeout = milliseconds(1);
-    core_ = Need(OrchestratorCore::Create(
-        std::move(options),
-        [this](const WorkerStart& start, Deadline) -> Result<std::unique_ptr<Worker>> {
-          auto worker = std::make_unique<FakeWorker>(start.doorbell);
-          fakes_.push_back(worker.get());
-          return std::unique_ptr<Worker>(std::move(worker));
-        }));
-    callable_ = Need(core_->Register(NoopImage()));
-  }
-  TaskHandle Submit(const Arguments& arguments = {}, const SubmitOptions& options = {}) {
-    return Need(core_->Submit(callable_, {&arguments, 1}, false, {}, options));
-  }
-  TaskHandle SubmitTo(WorkerId worker, const Arguments& arguments = {},
-                      std::optional<std::chrono::nanoseconds> timeout = {}) {
-    return Submit(arguments, {.worker = worker, .timeout = timeout});
-  }
-  TaskHandle SubmitGroup(std::vector<WorkerId> workers) {
-    const std::vector<Arguments> members(workers.size());
-    return Need(core_->Submit(callable_, members, true, workers, {}));
-  }
-  bool Posted(WorkerId worker, std::size_t count) {
-    return Soon([&] { return fakes_[worker]->posted() == count; });
-  }
-  WorkerReport ReportOf(WorkerId worker) { return core_->Report()[worker]; }
-  bool Up(WorkerId worker) {
-    return Soon([&] { return ReportOf(worker).up; });
-  }
-
-  std::vector<FakeWorker*> fakes_;
-  std::shared_ptr<OrchestratorCore> core_;
-  Callable callable_;
-};
 
 TEST_F(OrchestratorCoreTest, ReadyTasksArePostedBySubmitItself) {
   Start(2);
@@ -153,152 +106,80 @@ TEST_F(OrchestratorCoreTest, ManyTasksHoldConstantMemory) {
   std::vector<float> x(1000);
   TaskHandle last;
   std::size_t most = 0;
+  std::size_t segments = 0;
   for (std::uint64_t i = 0; i < Many(); ++i) {
-    const std::vector<float> view(x.begin(), x.begin() + 1);
     const std::array<std::uint32_t, 1> one{1};
     last = Submit(
         Arguments().Add(Tag::kInOut, Tensor::Host(&x[i % x.size()], DataType::kFloat32, one)));
     if (i % 64 == 0) {
       most = std::max(most, core_->live_tasks());
+      segments = std::max(segments, core_->segments());
       EXPECT_TRUE(IsOk(last.Wait(Long())));
     }
   }
   EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
   EXPECT_EQ(core_->live_tasks(), 0U);
   EXPECT_LE(most, 256U);
+  EXPECT_LE(segments, 512U);
 }
 
-TEST_F(OrchestratorCoreTest, ATaskThatIsLostWithItsWorkerEndsAndTheOnesBehindItRunAgain) {
-  Start(2);
-  const TaskHandle begun = SubmitTo(0);
-  const TaskHandle behind = SubmitTo(0);
-  const TaskHandle third = SubmitTo(0);
-  ASSERT_EQ(fakes_[0]->posted(), 3U);
-  fakes_[0]->Lose(Unavailable("killed by signal 9"));
-  EXPECT_EQ(begun.Wait(Long()).code(), StatusCode::kUnavailable);
-  EXPECT_THAT(MessageOf(begun.error()), HasSubstr("signal 9"));
-  ASSERT_TRUE(Posted(0, 2)) << "on the worker that was started again";
+// D runs, and touches z. B, which would have come after it, ends early because A fails. What is
+// submitted then still comes after D.
+TEST_F(OrchestratorCoreTest, ATaskThatEndedEarlyStillStandsForWhatItWaitedFor) {
+  Start(3);
+  std::vector<float> x(4);
+  const DeviceAddress z = Need(core_->Malloc(0, 1_KiB));
+  const TaskHandle d = SubmitTo(0, Arguments().Add(Tag::kInOut, At<float>(z, 4)));
+  const TaskHandle a = SubmitTo(1, Arguments().Add(Tag::kOut, On(x)));
+  const TaskHandle b =
+      SubmitTo(0, Arguments().Add(Tag::kIn, On(x)).Add(Tag::kOut, At<float>(z, 4)));
+  const TaskHandle c = SubmitTo(0, Arguments().Add(Tag::kIn, At<float>(z, 4)));
+  fakes_[1]->Answer(Internal("broken"));
+  EXPECT_EQ(a.Wait(Long()).code(), StatusCode::kInternal);
+  EXPECT_EQ(MessageOf(a.error()), "task 2: broken");
+  EXPECT_EQ(b.Wait(Long()).code(), StatusCode::kAborted) << "at once";
+  EXPECT_EQ(c.Wait(Long()).code(), StatusCode::kAborted);
+  EXPECT_FALSE(d.done());
+  const TaskHandle e = SubmitTo(0, Arguments().Add(Tag::kInOut, At<float>(z, 4)));
+  EXPECT_EQ(fakes_[0]->ever_posted(), 1U) << "beside D";
+  std::atomic<bool> copied{false};
+  std::array<float, 4> values{};
+  std::thread copier([&] {
+    EXPECT_TRUE(IsOk(core_->CopyTo(0, z, values.data(), 16_B)));
+    copied = true;
+  });
+  EXPECT_EQ(core_->WaitAll(Deadline::After(milliseconds(20))).code(),
+            StatusCode::kDeadlineExceeded);
+  EXPECT_FALSE(copied);
   fakes_[0]->Answer();
-  fakes_[0]->Answer();
-  EXPECT_TRUE(IsOk(behind.Wait(Long())));
-  EXPECT_TRUE(IsOk(third.Wait(Long())));
-  const WorkerReport report = ReportOf(0);
-  EXPECT_TRUE(report.up);
-  EXPECT_EQ(report.restarts, 1U);
-  EXPECT_EQ(report.tasks, 3U);
-  EXPECT_THAT(MessageOf(report.lost), HasSubstr("signal 9"));
-}
-
-TEST_F(OrchestratorCoreTest, WhatWasOnALostWorkerIsUnavailable) {
-  Start(2);
-  const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
-  const Arguments arguments = Arguments().Add(Tag::kInOut, At<float>(block, 16));
-  const TaskHandle running = Submit(arguments);
-  const TaskHandle waiting = Submit(arguments);
-  const TaskHandle elsewhere = SubmitTo(1);
-  fakes_[0]->Lose(Unavailable("it died"));
-  EXPECT_EQ(running.Wait(Long()).code(), StatusCode::kUnavailable);
-  // It depends on the other, and had its memory there: either is told.
-  EXPECT_FALSE(waiting.Wait(Long()).ok());
-  EXPECT_FALSE(elsewhere.done());
-  ASSERT_TRUE(Up(0));
-  const Status use = core_->Submit(callable_, {&arguments, 1}, false, {}, {}).status();
-  EXPECT_EQ(use.code(), StatusCode::kUnavailable);
-  EXPECT_THAT(MessageOf(use), HasSubstr("argument 0: the 1 KiB at"));
-  EXPECT_THAT(MessageOf(use), HasSubstr("were lost with it"));
-  float value = 0;
-  EXPECT_EQ(core_->CopyTo(0, block, &value, 4_B).code(), StatusCode::kUnavailable);
-  EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kUnavailable);
-  EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kInvalidArgument) << "now it is forgotten";
-  // The worker itself is as good as new.
-  const DeviceAddress fresh = Need(core_->Malloc(0, 1_KiB));
-  const TaskHandle again = Submit(Arguments().Add(Tag::kInOut, At<float>(fresh, 16)));
+  EXPECT_TRUE(IsOk(d.Wait(Long())));
   ASSERT_TRUE(Posted(0, 1));
+  EXPECT_EQ(fakes_[0]->ever_posted(), 2U);
   fakes_[0]->Answer();
-  EXPECT_TRUE(IsOk(again.Wait(Long())));
-  fakes_[1]->Answer();
-  EXPECT_TRUE(IsOk(elsewhere.Wait(Long())));
-}
-
-TEST_F(OrchestratorCoreTest, ATaskThatWaitsForAnotherAndHasItsMemoryOnALostWorkerEnds) {
-  Start(2);
-  std::vector<float> x(4);
-  const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
-  const TaskHandle writer = SubmitTo(1, Arguments().Add(Tag::kOut, On(x)));
-  const TaskHandle waiting =
-      Submit(Arguments().Add(Tag::kIn, On(x)).Add(Tag::kInOut, At<float>(block, 16)));
-  fakes_[0]->Lose(Unavailable("it died"));
-  EXPECT_FALSE(core_->Report()[0].up && core_->Report()[0].restarts == 0);
-  EXPECT_EQ(waiting.Wait(Long()).code(), StatusCode::kUnavailable);
-  EXPECT_FALSE(writer.done());
-}
-
-TEST_F(OrchestratorCoreTest, TasksThatNeedNoWorkerOfTheirOwnGoToTheOthers) {
-  Start(2);
-  fakes_[0]->FailRestart(Unavailable("no such device"));
-  fakes_[0]->Lose(Unavailable("it died"));
-  fakes_[1]->SetEager(true);
-  for (int i = 0; i < 10; ++i) {
-    const TaskHandle task = Submit();
-    EXPECT_TRUE(IsOk(task.Wait(Long())));
-    EXPECT_EQ(task.worker(), WorkerId{1});
-  }
-}
-
-TEST_F(OrchestratorCoreTest, AWorkerThatDoesNotStartIsGivenUp) {
-  Start(2);
-  std::vector<float> x(4);
-  const TaskHandle other = SubmitTo(1, Arguments().Add(Tag::kOut, On(x)));
-  const TaskHandle later = SubmitTo(0, Arguments().Add(Tag::kIn, On(x)));
-  fakes_[0]->FailRestart(NotFound("no such device"));
-  fakes_[0]->Lose(Unavailable("it died"));
-  const TaskHandle pinned = SubmitTo(0);
-  EXPECT_EQ(pinned.Wait(Long()).code(), StatusCode::kUnavailable);
-  EXPECT_THAT(MessageOf(pinned.error()), HasSubstr("worker 0 (default) was given up"));
-  EXPECT_THAT(MessageOf(pinned.error()), HasSubstr("no such device"));
-  EXPECT_LE(fakes_[0]->restarts(), OrchestratorCore::kMaxStarts);
-  const Arguments none;
-  EXPECT_EQ(
-      core_->Submit(callable_, {&none, 1}, false, {}, {.worker = 0, .timeout = {}}).status().code(),
-      StatusCode::kUnavailable);
-  EXPECT_EQ(core_->Malloc(0, 1_KiB).status().code(), StatusCode::kUnavailable);
-  fakes_[1]->Answer();
-  EXPECT_TRUE(IsOk(other.Wait(Long())));
-  EXPECT_EQ(later.Wait(Long()).code(), StatusCode::kUnavailable) << "it got ready too late";
-  EXPECT_FALSE(ReportOf(0).up);
-  EXPECT_TRUE(Need(core_->Register(NoopImage(7))).id != 0) << "the other worker can run it";
-  // With the last one goes everything.
-  const TaskHandle anywhere = Submit();
-  const TaskHandle behind = Submit();
-  fakes_[1]->FailRestart(NotFound("no such device"));
-  fakes_[1]->Lose(Unavailable("it died"));
-  EXPECT_EQ(anywhere.Wait(Long()).code(), StatusCode::kUnavailable);
-  EXPECT_EQ(behind.Wait(Long()).code(), StatusCode::kUnavailable);
-  EXPECT_EQ(Submit().Wait(Long()).code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(IsOk(e.Wait(Long())));
+  copier.join();
   EXPECT_EQ(core_->live_tasks(), 0U);
 }
 
-TEST_F(OrchestratorCoreTest, AWorkerThatIsLostRightAfterItWasStartedIsGivenUp) {
-  Start(2);
-  for (int i = 0; i < OrchestratorCore::kMaxStarts; ++i) {
-    ASSERT_TRUE(Up(0)) << i;
-    fakes_[0]->Lose(Unavailable("it died"));
-    EXPECT_FALSE(ReportOf(0).up);
-  }
-  EXPECT_EQ(core_->Malloc(0, 1_KiB).status().code(), StatusCode::kUnavailable);
-  EXPECT_EQ(fakes_[0]->restarts(), OrchestratorCore::kMaxStarts - 1);
-}
-
-TEST_F(OrchestratorCoreTest, T10_TasksThatCrashAWorkerDoNotMakeItGivenUp) {
-  Start(1);
-  for (int i = 0; i < 2 * OrchestratorCore::kMaxStarts; ++i) {
-    const TaskHandle task = Submit();
-    ASSERT_TRUE(Posted(0, 1));
-    fakes_[0]->Lose(Unavailable("it died"));
-    EXPECT_EQ(task.Wait(Long()).code(), StatusCode::kUnavailable);
-    ASSERT_TRUE(Up(0));
-  }
-  EXPECT_EQ(ReportOf(0).restarts, 2U * OrchestratorCore::kMaxStarts);
+// The same, with only a ghost in the way of a copy, and one that waits for nobody else.
+TEST_F(OrchestratorCoreTest, WaitAllDoesNotWaitForGhostsAndCopiesDo) {
+  Start(2, {.workers = {}, .control_timeout = milliseconds(30)});
+  std::vector<float> x(4);
+  const DeviceAddress z = Need(core_->Malloc(0, 1_KiB));
+  const TaskHandle d = SubmitTo(0, Arguments().Add(Tag::kIn, At<float>(z, 4)));
+  SubmitTo(1, Arguments().Add(Tag::kOut, On(x)));
+  const TaskHandle b =
+      SubmitTo(0, Arguments().Add(Tag::kIn, On(x)).Add(Tag::kOut, At<float>(z, 4)));
+  fakes_[1]->Answer(Internal("broken"));
+  EXPECT_EQ(b.Wait(Long()).code(), StatusCode::kAborted);
+  EXPECT_EQ(core_->live_tasks(), 2U) << "D, and the ghost of B";
+  std::array<float, 4> values{};
+  EXPECT_EQ(core_->CopyTo(0, z, values.data(), 16_B).code(), StatusCode::kDeadlineExceeded);
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
+  EXPECT_TRUE(IsOk(d.error()));
+  EXPECT_EQ(core_->live_tasks(), 0U);
+  EXPECT_TRUE(IsOk(core_->CopyTo(0, z, values.data(), 16_B)));
 }
 
 TEST_F(OrchestratorCoreTest, AGroupFailsWithAMemberWhoseWorkerIsLostAndOthersGoOn) {
@@ -314,6 +195,49 @@ TEST_F(OrchestratorCoreTest, AGroupFailsWithAMemberWhoseWorkerIsLostAndOthersGoO
   EXPECT_EQ(group.Wait(Long()).code(), StatusCode::kUnavailable);
   fakes_[2]->Answer();
   EXPECT_TRUE(IsOk(other.Wait(Long())));
+}
+
+TEST_F(OrchestratorCoreTest, AGroupOneOfWhoseMembersNeverFitsStartsNone) {
+  Start(3);
+  fakes_[1]->FailFits(OutOfRange("never any room"));
+  const TaskHandle group = SubmitGroup({0, 1, 2});
+  EXPECT_EQ(group.Wait(Long()).code(), StatusCode::kOutOfRange);
+  EXPECT_EQ(MessageOf(group.error()), "task 1: member 1: never any room");
+  EXPECT_FALSE(group.worker().has_value());
+  for (FakeWorker* fake : fakes_) EXPECT_EQ(fake->ever_posted(), 0U);
+  SubmitTo(0);
+  EXPECT_EQ(fakes_[0]->posted(), 1U) << "nobody is left reserved";
+}
+
+TEST_F(OrchestratorCoreTest, AGroupOneOfWhoseWorkersIsFoundLostStartsLaterAsAWhole) {
+  Start(2);
+  fakes_[1]->HoldRestart(true);
+  fakes_[1]->Lose(Unavailable("it died"));
+  const TaskHandle group = SubmitGroup({0, 1});
+  EXPECT_EQ(fakes_[0]->ever_posted(), 0U);
+  EXPECT_FALSE(group.done());
+  fakes_[1]->HoldRestart(false);
+  ASSERT_TRUE(Posted(0, 1));
+  ASSERT_TRUE(Posted(1, 1));
+  fakes_[0]->Answer();
+  fakes_[1]->Answer();
+  EXPECT_TRUE(IsOk(group.Wait(Long())));
+}
+
+TEST_F(OrchestratorCoreTest, AGroupNamesTheWorkerThatWasGivenUp) {
+  Start(2);
+  std::vector<float> x(4);
+  SubmitTo(0, Arguments().Add(Tag::kOut, On(x)));
+  const std::vector<Arguments> members{Arguments().Add(Tag::kIn, On(x)), Arguments()};
+  const std::vector<WorkerId> workers{0, 1};
+  const TaskHandle group = Need(core_->Submit(callable_, members, true, workers, {}));
+  fakes_[1]->FailRestart(NotFound("no such device"));
+  fakes_[1]->Lose(Unavailable("it died"));
+  EXPECT_FALSE(ReportOf(1).up);
+  EXPECT_EQ(core_->Malloc(1, 1_KiB).status().code(), StatusCode::kUnavailable) << "given up";
+  fakes_[0]->Answer();
+  EXPECT_EQ(group.Wait(Long()).code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(group.error()), HasSubstr("worker 1 (default) was given up"));
 }
 
 TEST_F(OrchestratorCoreTest, AGroupOneOfWhoseMembersCannotBePostedStartsNoMore) {
@@ -338,8 +262,8 @@ TEST_F(OrchestratorCoreTest, AGroupStartsWhenAllOfItsWorkersAreIdle) {
   EXPECT_EQ(fakes_[0]->ever_posted(), 0U) << "reserved for the group";
   fakes_[1]->Answer();
   EXPECT_TRUE(IsOk(before.Wait(Long())));
-  EXPECT_EQ(fakes_[0]->posted(), 2U) << "the group's member, and the one behind it";
-  EXPECT_EQ(fakes_[1]->posted(), 1U);
+  EXPECT_TRUE(Posted(0, 2)) << "the group's member, and the one behind it";
+  EXPECT_TRUE(Posted(1, 1));
   fakes_[0]->Answer();
   fakes_[1]->Answer();
   EXPECT_TRUE(IsOk(group.Wait(Long())));
@@ -405,6 +329,29 @@ TEST_F(OrchestratorCoreTest, T5_AFreeThatFailsIsReturnedAndMayBeTriedAgain) {
   fakes_[0]->FailFree(OkStatus());
   EXPECT_TRUE(IsOk(core_->Free(0, block)));
   EXPECT_EQ(fakes_[0]->freed(), std::vector{block});
+}
+
+TEST_F(OrchestratorCoreTest, T5_AFreeThatMayHappenYetCountsAsFreed) {
+  Start(1);
+  const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
+  fakes_[0]->FailFree(DeadlineExceeded("no answer"));
+  EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kDeadlineExceeded);
+  fakes_[0]->FailFree(OkStatus());
+  const Arguments arguments = Arguments().Add(Tag::kIn, At<float>(block, 1));
+  EXPECT_EQ(core_->Submit(callable_, {&arguments, 1}, false, {}, {}).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(OrchestratorCoreTest, AStartThatFailedAtACallableLeavesNothingBehind) {
+  Start(1);
+  Need(core_->Register(NoopImage(2)));
+  fakes_[0]->FailRegisterAfter(1);
+  fakes_[0]->Lose(Unavailable("it died"));
+  EXPECT_FALSE(ReportOf(0).up);
+  ASSERT_TRUE(Up(0));
+  EXPECT_EQ(fakes_[0]->restarts(), 1);
+  EXPECT_EQ(fakes_[0]->callables(), 2U);
 }
 
 TEST_F(OrchestratorCoreTest, FreeAndUnregisterWaitForTheTasksAndNotTheCaller) {

@@ -10,23 +10,10 @@
 
 namespace keel::task {
 
-void OrchestratorCore::Mend() {
+std::shared_ptr<OrchestratorCore> OrchestratorCore::Mend() {
   const MutexLock lock(mutex_);
   while (!stopping_) {
-    if (!frees_.empty()) {
-      const std::shared_ptr<Block> block = std::move(frees_.back());
-      frees_.pop_back();
-      const Status status = FreeNowLocked(block);
-      if (!status.ok()) Log(LogLevel::kError, status.ToString());
-      continue;
-    }
-    if (!unregisters_.empty()) {
-      const DeferredUnregister callable = std::move(unregisters_.back());
-      unregisters_.pop_back();
-      const Status status = UnregisterNowLocked(callable);
-      if (!status.ok()) Log(LogLevel::kError, status.ToString());
-      continue;
-    }
+    // First what tasks wait for.
     Time next = Time::max();
     const Time now = Clock::now();
     WorkerId lost = worker_count();
@@ -43,12 +30,25 @@ void OrchestratorCore::Mend() {
     }
     if (lost < worker_count()) {
       RestartLocked(lost);
+    } else if (!frees_.empty()) {
+      const std::shared_ptr<Block> block = std::move(frees_.back());
+      frees_.pop_back();
+      const Status status = FreeNowLocked(block);
+      if (!status.ok()) Log(LogLevel::kError, status.ToString());
+    } else if (!unregisters_.empty()) {
+      const DeferredUnregister callable = std::move(unregisters_.back());
+      unregisters_.pop_back();
+      const Status status = UnregisterNowLocked(callable);
+      if (!status.ok()) Log(LogLevel::kError, status.ToString());
     } else if (next == Time::max()) {
       mender_ring_.Wait(mutex_);
     } else {
       static_cast<void>(mender_ring_.WaitUntil(mutex_, next));
     }
   }
+  mended_ = true;
+  mender_ended_.NotifyAll();
+  return std::move(orphan_);
 }
 
 void OrchestratorCore::RestartLocked(WorkerId worker) {
@@ -61,6 +61,11 @@ void OrchestratorCore::RestartLocked(WorkerId worker) {
   mutex_.Unlock();
   auto started = StartAgain(target, callables);
   mutex_.Lock();
+  if (stopping_) {
+    target.Stop(Deadline::Now());
+    slot.standing = Standing::kGivenUp;
+    return;
+  }
   if (!started.ok()) {
     slot.lost = std::move(started).status().Annotate("it could not be started again");
     slot.standing = Standing::kLost;
@@ -92,13 +97,25 @@ void OrchestratorCore::RestartLocked(WorkerId worker) {
 }
 
 Result<std::vector<std::pair<std::uint64_t, std::uint64_t>>> OrchestratorCore::StartAgain(
-    Worker& worker, const std::vector<std::pair<std::uint64_t, Image>>& callables) const {
+    Worker& worker, const std::vector<std::pair<std::uint64_t, Image>>& callables) {
   // It may be up already: the attempt before failed at a callable.
   if (!worker.Health().ok()) KEEL_TRY(worker.Restart(Deadline::After(options_.start_timeout)));
   std::vector<std::pair<std::uint64_t, std::uint64_t>> numbers;
   for (const auto& [id, image] : callables) {
-    KEEL_ASSIGN(const std::uint64_t number, worker.Register(image, ControlDeadline()));
-    numbers.emplace_back(id, number);
+    {
+      const MutexLock lock(mutex_);
+      if (stopping_) return Status(StatusCode::kCancelled, "the orchestrator is being destroyed");
+    }
+    Result<std::uint64_t> number = worker.Register(image, ControlDeadline());
+    if (!number.ok()) {
+      // The next attempt begins with the first again.
+      for (const auto& [done, registered] : numbers) {
+        const Status undone = worker.Unregister(registered, ControlDeadline());
+        if (!undone.ok()) Log(LogLevel::kWarn, undone.ToString());
+      }
+      return std::move(number).status();
+    }
+    numbers.emplace_back(id, *number);
   }
   return numbers;
 }

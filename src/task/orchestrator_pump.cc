@@ -34,16 +34,17 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
   if (suspicious) health = slot.worker->Health();
 
   // A worker runs one task at a time, in the order of posting: of those that it did not answer only
-  // the first was begun.
+  // the first was begun. (A process that began the next before it was killed took with it whatever
+  // that did.)
   const auto unanswered = [&](const TaskResult& result) {
     return !health.ok() && (result.status.code() == StatusCode::kUnavailable ||
                             result.status.code() == StatusCode::kDeadlineExceeded);
   };
   // After an answer that ends the worker not even that.
-  std::uint64_t begun = ~std::uint64_t{0};
+  const TaskResult* begun = nullptr;
   for (const TaskResult& result : results) {
     if (unanswered(result)) {
-      if (!slot.last_answer) begun = std::min(begun, result.task);
+      if (!slot.last_answer && begun == nullptr) begun = &result;
     } else {
       slot.last_answer = result.status.code() == StatusCode::kDeviceLost ||
                          result.status.code() == StatusCode::kDeadlineExceeded;
@@ -51,23 +52,31 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
   }
   std::vector<TaskKey> again;
   for (TaskResult& result : results) {
-    const std::size_t place = result.task % Worker::kCapacity;
-    const Posted posted = slot.posted[place];
-    if (posted.token != result.task) {
+    // The first, but for a worker that is out of order.
+    const auto at = std::find_if(slot.posted.begin(), slot.posted.end(),
+                                 [&](const Posted& each) { return each.id == result.task; });
+    if (at == slot.posted.end()) {
       Log(LogLevel::kError, fmt::format("{} answered a task that it was not given", slot.name));
       continue;
     }
-    slot.posted[place] = {};
-    slot.places.push_back(place);
+    const Posted posted = *at;
+    slot.posted.erase(at);
     scheduler_.Ended(worker, now);
     slot.posted_time -= posted.timeout;
     if (posted.timeout.count() == 0) --slot.endless;
     std::shared_ptr<Task>* const task = FindLocked(posted.task);
     if (task == nullptr) continue;
-    if (unanswered(result) && result.task != begun &&
+    if (unanswered(result) && &result != begun &&
         result.status.code() == StatusCode::kUnavailable && !(*task)->group) {
-      again.push_back(posted.task);
-      continue;
+      if (options_.transport == Transport::kProcess || begun == nullptr) {
+        again.push_back(posted.task);
+        continue;
+      }
+      result.status = std::move(result.status)
+                          .Annotate("it was posted to a thread that was lost, and may have begun");
+    }
+    if (!result.status.ok() && (*task)->group) {
+      result.status = std::move(result.status).Annotate(fmt::format("member {}", posted.member));
     }
     ++slot.tasks;
     MemberEndedLocked(**task, std::move(result.status));
@@ -108,8 +117,30 @@ void OrchestratorCore::DispatchLocked(Time now) {
       continue;
     }
     const std::vector<WorkerId> workers(start->workers.begin(), start->workers.end());
+    if (!CanStartLocked(*task, workers, now)) continue;
     for (std::size_t i = 0; i < workers.size(); ++i) PostLocked(*task, i, workers[i], now);
   }
+}
+
+bool OrchestratorCore::CanStartLocked(Task& group, std::span<const WorkerId> workers, Time now) {
+  bool up = true;
+  Status fits;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    up &= !CheckHealthLocked(workers[i]);
+    if (!up || !fits.ok()) continue;
+    fits = slots_[workers[i]].worker->Fits(group.member(i).arguments);
+    if (!fits.ok()) fits = std::move(fits).Annotate(fmt::format("member {}", i));
+  }
+  if (up && fits.ok()) return true;
+  for (const WorkerId worker : workers) scheduler_.Ended(worker, now);
+  if (!up) {
+    AgainLocked(group);
+    return false;
+  }
+  group.running = 0;
+  group.worker.store(-1, std::memory_order_relaxed);
+  FinishLocked(group.key, std::move(fits));
+  return false;
 }
 
 void OrchestratorCore::PostLocked(Task& task, std::size_t member, WorkerId worker, Time now) {
@@ -132,17 +163,14 @@ void OrchestratorCore::PostLocked(Task& task, std::size_t member, WorkerId worke
     if (slot.endless > 0 || slot.posted_count() >= kTimedAhead) return refuse();
     deadline = Deadline::After(slot.posted_time + task.timeout);
   }
-  const std::size_t place = slot.places.back();
-  const std::uint64_t token = ++slot.posts * Worker::kCapacity + place;
   const Arguments& arguments = task.member(member).arguments;
   const std::optional<std::uint64_t> number = task.callable->numbers[worker];
   Status status =
       number.has_value()
-          ? slot.worker->Post(token, *number, arguments, deadline)
+          ? slot.worker->Post(task.id, *number, arguments, deadline)
           : Internal(fmt::format("callable {} is not on {}", task.callable->id, slot.name));
   if (status.ok()) {
-    slot.places.pop_back();
-    slot.posted[place] = {token, task.key, member, task.timeout};
+    slot.posted.push_back({task.id, task.key, member, task.timeout});
     slot.posted_time += task.timeout;
     if (task.timeout.count() == 0) ++slot.endless;
     slot.used = true;
@@ -183,6 +211,7 @@ void OrchestratorCore::LostLocked(WorkerId worker, Status why) {
   slot.earlier.bytes_from_device += std::exchange(slot.stats.bytes_from_device, 0);
   slot.earlier.uploads += std::exchange(slot.stats.uploads, 0);
   slot.blocks.Lose();
+  std::erase_if(frees_, [worker](const auto& block) { return block->worker == worker; });
   dependencies_.Clear(1 + worker);
   for (auto& [id, callable] : callables_) callable.numbers[worker].reset();
   scheduler_.SetDown(worker);
@@ -191,7 +220,7 @@ void OrchestratorCore::LostLocked(WorkerId worker, Status why) {
   // What has not started and needs what was there.
   std::vector<TaskKey> hopeless;
   for (const std::shared_ptr<Task>& task : tasks_) {
-    if (task == nullptr || task->phase == Task::Phase::kPosted) continue;
+    if (task == nullptr || task->phase == Task::Phase::kPosted || task->done) continue;
     for (const std::shared_ptr<Block>& block : task->blocks) {
       if (block->worker != worker || !block->lost) continue;
       hopeless.push_back(task->key);
@@ -298,11 +327,21 @@ bool OrchestratorCore::WaitForTaskLocked(Task& task, Deadline deadline) {
   return ready;
 }
 
+bool OrchestratorCore::WaitForGoneLocked(Task& task, Deadline deadline) {
+  if (!keys_.alive(task.key)) return true;
+  Waiter waiter;
+  waiter.for_gone = true;
+  task.waiters.push_back(&waiter);
+  const bool ready = WaitLocked(waiter, deadline);
+  std::erase(task.waiters, &waiter);
+  return ready;
+}
+
 bool OrchestratorCore::WaitForAllLocked(Deadline deadline) {
-  if (keys_.size() == 0) return true;
+  if (UndoneLocked() == 0) return true;
   AllWaiter& all = all_waiters_.emplace_back();
   all.last_id = last_id_;
-  all.left = keys_.size();
+  all.left = UndoneLocked();
   const bool ready = WaitLocked(all.waiter, deadline);
   for (auto at = all_waiters_.begin(); at != all_waiters_.end(); ++at) {
     if (&*at != &all) continue;
@@ -327,7 +366,7 @@ Status OrchestratorCore::WaitAll(Deadline deadline) {
   KEEL_TRY(Here());
   const MutexLock lock(mutex_);
   if (WaitForAllLocked(deadline)) return OkStatus();
-  return DeadlineExceeded(fmt::format("{} tasks are not done yet; they go on", keys_.size()));
+  return DeadlineExceeded(fmt::format("{} tasks are not done yet; they go on", UndoneLocked()));
 }
 
 // --- The keeper --------------------------------------------------------------------------------

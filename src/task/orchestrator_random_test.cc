@@ -61,7 +61,12 @@ class RandomProgramTest : public OrchestratorTest {
         return buffers[view.owner][view.buffer].begin() + static_cast<std::ptrdiff_t>(view.begin);
       };
       std::size_t used = 0;
-      if (kind == 0) {
+      if (kind == kFails) {
+        used = 1;
+        step.callable = fail_;
+        step.arguments.Add(Tag::kInOut, TensorOf<float>(views[0]));
+        step.reference = [](Buffers&) {};
+      } else if (kind == 0) {
         used = 1;
         const auto value = static_cast<float>(random_() % 100);
         step.callable = fill_;
@@ -100,10 +105,11 @@ class RandomProgramTest : public OrchestratorTest {
     }
   }
 
-  void RunProgram(int steps) {
+  void RunProgram(int steps, bool failing) {
     add_ = Registered(AddImage());
     axpy_ = Registered(AxpyImage());
     fill_ = Registered(FillImage());
+    fail_ = Registered(FailImage());
     Buffers expected(kWorkers + 1);
     addresses_.resize(kWorkers);
     for (std::size_t owner = 0; owner <= kWorkers; ++owner) {
@@ -118,14 +124,21 @@ class RandomProgramTest : public OrchestratorTest {
       }
     }
     int groups = 0;
+    int failures = 0;
+    struct Submitted {
+      TaskHandle task;
+      std::vector<std::function<void(Buffers&)>> reference;
+    };
+    std::vector<Submitted> submitted;
     for (int i = 0; i < steps; ++i) {
-      const auto kind = static_cast<unsigned>(random_() % 3);
+      const bool fails = failing && random_() % 12 == 0;
+      const auto kind = fails ? kFails : static_cast<unsigned>(random_() % 3);
+      failures += fails ? 1 : 0;
       if (random_() % 5 != 0) {
         Step step = AnyStep(random_() % kWorkers, kind);
         SubmitOptions options;
         if (step.pinned) options.worker = step.worker;
-        Submit(step.callable, step.arguments, options);
-        step.reference(expected);
+        submitted.push_back({Submit(step.callable, step.arguments, options), {step.reference}});
         continue;
       }
       std::vector<Step> members;
@@ -143,10 +156,28 @@ class RandomProgramTest : public OrchestratorTest {
         continue;
       }
       ++groups;
-      for (Step& member : members) member.reference(expected);
+      submitted.push_back({*group, {}});
+      for (Step& member : members) submitted.back().reference.push_back(member.reference);
     }
     EXPECT_GT(groups, 0);
     ASSERT_TRUE(IsOk(orchestrator_->WaitAll(Long())));
+    // What was not run because of a failure did nothing; the others did it in their order.
+    std::size_t ran = 0;
+    for (const Submitted& each : submitted) {
+      const Status outcome = each.task.error();
+      if (outcome.ok()) {
+        ++ran;
+        for (const auto& reference : each.reference) reference(expected);
+      } else if (outcome.code() != StatusCode::kAborted) {
+        EXPECT_THAT(MessageOf(outcome), HasSubstr("told to fail"));
+      }
+    }
+    if (failing) {
+      EXPECT_GT(failures, 0);
+      EXPECT_LT(ran, submitted.size());
+    } else {
+      EXPECT_EQ(ran, submitted.size());
+    }
     EXPECT_EQ(orchestrator_->live_tasks(), 0U);
     for (std::size_t buffer = 0; buffer < kBuffers; ++buffer) {
       EXPECT_EQ(host_[buffer], expected[kHost][buffer]) << "the host's " << buffer;
@@ -168,7 +199,8 @@ class RandomProgramTest : public OrchestratorTest {
   }
 
   std::mt19937 random_;
-  Callable add_, axpy_, fill_;
+  static constexpr unsigned kFails = 3;
+  Callable add_, axpy_, fill_, fail_;
   std::vector<std::vector<DeviceAddress>> addresses_;
   std::vector<std::vector<float>> host_;
 };
@@ -197,7 +229,8 @@ TEST_P(RandomProgramTest, T1_ComputesWhatASequenceComputes) {
                                    .delay_us = 30});
     }
     Start(std::move(options));
-    RunProgram(400);
+    // Some with tasks that fail, and end those that come after them.
+    RunProgram(400, seed % 4 >= 2);
     if (HasFailure()) FAIL() << "seed " << seed;
   }
 }

@@ -1,6 +1,7 @@
 // What the orchestrator promises, with both transports.
 #include "task/orchestrator_test.h"
 
+#include <bit>
 #include <cstring>
 #include <thread>
 
@@ -348,20 +349,27 @@ TEST_P(OrchestratorTest, AFailedTaskEndsWhatDependsOnItAndNothingElse) {
   const Callable fail = Registered(FailImage());
   const Callable fill = Registered(FillImage());
   const Callable axpy = Registered(AxpyImage());
-  // So that all of it is submitted before the first one fails: they wait for a task of some time.
+  const Callable spin = Registered(SpinImage());
   std::vector<std::uint64_t> gate(1);
-  const TaskHandle slow =
-      Submit(Registered(SpinImage()),
-             Arguments().Add(Tag::kInOut, On(gate)).AddScalar(std::uint64_t{100'000}));
   std::vector<float> x(16, 1.0F);
   std::vector<float> y(16, 1.0F);
   std::vector<std::uint32_t> other(16);
-  const TaskHandle failed =
-      Submit(fail, Arguments().Add(Tag::kIn, On(gate)).Add(Tag::kInOut, On(x)));
-  const TaskHandle next =
-      Submit(axpy, Arguments().Add(Tag::kIn, On(x)).Add(Tag::kInOut, On(y)).AddScalar(1.0F));
-  const TaskHandle last =
-      Submit(axpy, Arguments().Add(Tag::kIn, On(y)).Add(Tag::kInOut, On(x)).AddScalar(1.0F));
+  TaskHandle slow;
+  TaskHandle failed;
+  TaskHandle next;
+  TaskHandle last;
+  // All of it is to be submitted before the first one fails: they wait for a task of some time, of
+  // more if that was not enough.
+  for (std::uint64_t time = 50'000; time < 30'000'000; time *= 4) {
+    x.assign(16, 1.0F);
+    y.assign(16, 1.0F);
+    slow = Submit(spin, Arguments().Add(Tag::kInOut, On(gate)).AddScalar(time));
+    failed = Submit(fail, Arguments().Add(Tag::kIn, On(gate)).Add(Tag::kInOut, On(x)));
+    next = Submit(axpy, Arguments().Add(Tag::kIn, On(x)).Add(Tag::kInOut, On(y)).AddScalar(1.0F));
+    last = Submit(axpy, Arguments().Add(Tag::kIn, On(y)).Add(Tag::kInOut, On(x)).AddScalar(1.0F));
+    if (!slow.done()) break;
+    EXPECT_TRUE(IsOk(orchestrator_->WaitAll(Long())));
+  }
   const TaskHandle apart =
       Submit(fill, Arguments().Add(Tag::kOut, On(other)).AddScalar(std::uint32_t{5}));
   EXPECT_TRUE(IsOk(orchestrator_->WaitAll(Long())));
@@ -393,23 +401,39 @@ TEST_P(OrchestratorTest, AGroupRunsOnDifferentWorkersAndFailsWithTheFirstError) 
   std::vector<std::vector<std::uint32_t>> outs(3, std::vector<std::uint32_t>(16));
   std::vector<Arguments> members(3);
   for (std::uint32_t i = 0; i < 3; ++i) {
-    members[i].Add(Tag::kOut, On(outs[i])).AddScalar(i + 1);
+    members[i]
+        .Add(Tag::kOut, On(outs[i]))
+        .AddScalar(std::bit_cast<std::uint32_t>(static_cast<float>(i + 1)));
   }
   const TaskHandle group = Need(orchestrator_->SubmitGroup(fill, members));
   // A task that reads what two members write waits for the group.
-  const Callable add = Registered(AddImage());
+  const std::array<std::uint32_t, 1> shape{16};
+  const auto floats = [&](std::size_t i) {
+    return Tensor::Host(outs[i].data(), DataType::kFloat32, shape);
+  };
+  std::vector<float> sum(16);
+  const TaskHandle after =
+      Submit(Registered(AddImage()),
+             Arguments().Add(Tag::kIn, floats(1)).Add(Tag::kIn, floats(2)).Add(Tag::kOut, On(sum)));
+  EXPECT_TRUE(IsOk(after.Wait(Long())));
+  EXPECT_TRUE(group.done());
+  EXPECT_EQ(sum, std::vector<float>(16, 2.0F + 3.0F));
   EXPECT_TRUE(IsOk(group.Wait(Long())));
+  std::uint64_t tasks = 0;
   for (std::uint32_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(outs[i], std::vector<std::uint32_t>(16, i + 1));
+    EXPECT_EQ(outs[i], std::vector<std::uint32_t>(
+                           16, std::bit_cast<std::uint32_t>(static_cast<float>(i + 1))));
+    const WorkerReport report = orchestrator_->Report()[i];
+    EXPECT_GE(report.tasks, 1U);
+    tasks += report.tasks;
   }
-  for (const WorkerReport& report : orchestrator_->Report()) EXPECT_EQ(report.tasks, 1U);
+  EXPECT_EQ(tasks, 4U);
 
   members[1] = Arguments();
   const TaskHandle bad = Need(orchestrator_->SubmitGroup(fill, members));
   EXPECT_FALSE(bad.Wait(Long()).ok()) << "fill without a tensor";
   EXPECT_TRUE(
       IsOk(Need(orchestrator_->SubmitGroup(Registered(NoopImage()), members)).Wait(Long())));
-  static_cast<void>(add);
 
   members[1] = members[2];
   const Status conflict = orchestrator_->SubmitGroup(fill, members).status();

@@ -1,6 +1,7 @@
 #include "task/scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace keel::task {
 
@@ -83,15 +84,6 @@ bool Scheduler::Bind(TaskKey task, Group& group) {
     }
   }
   return true;
-}
-
-void Scheduler::Unqueue(TaskKey task, Group& group) {
-  if (group.aside) return;
-  for (const Member& member : group.members) {
-    workers_[member.worker].bound.EraseIf(
-        [task](const Entry& entry) { return entry.task == task; });
-  }
-  group.aside = true;
 }
 
 std::optional<Scheduler::Start> Scheduler::Next(Time now) {
@@ -215,39 +207,46 @@ void Scheduler::GiveUp(WorkerId worker, std::vector<TaskKey>& stranded) {
 }
 
 void Scheduler::Rebind(WorkerId worker, std::vector<TaskKey>* stranded) {
-  for (auto at = groups_.begin(); at != groups_.end();) {
-    Group& group = at->second;
-    const bool concerned =
-        group.aside || std::any_of(group.members.begin(), group.members.end(),
-                                   [&](const Member& member) { return member.worker == worker; });
-    if (concerned) {
-      Unqueue(at->first, group);
-      if (!Bind(at->first, group)) {
-        if (stranded != nullptr) stranded->push_back(at->first);
-        at = groups_.erase(at);
-        --ready_;
-        continue;
-      }
+  std::vector<std::pair<std::uint64_t, TaskKey>> moving;
+  bool queued = false;
+  for (auto& [task, group] : groups_) {
+    if (group.aside || std::any_of(group.members.begin(), group.members.end(),
+                                   [&](const Member& member) { return member.worker == worker; })) {
+      group.moving = true;
+      queued |= !group.aside;
+      moving.emplace_back(group.order, task);
     }
-    ++at;
+  }
+  if (queued) {
+    for (WorkerState& state : workers_) {
+      state.bound.EraseIf([this](const Entry& entry) {
+        return entry.group && groups_.find(entry.task)->second.moving;
+      });
+    }
+  }
+  // The oldest chooses first.
+  std::sort(moving.begin(), moving.end());
+  for (const auto& [order, task] : moving) {
+    const auto at = groups_.find(task);
+    at->second.moving = false;
+    if (Bind(task, at->second)) continue;
+    if (stranded != nullptr) stranded->push_back(task);
+    groups_.erase(at);
+    --ready_;
   }
 }
 
 void Scheduler::RemoveIf(const std::function<bool(TaskKey)>& gone) {
   const auto erase = [&](Queue& queue) {
-    ready_ -= queue.EraseIf([&](const Entry& entry) { return !entry.group && gone(entry.task); });
+    queue.EraseIf([&](const Entry& entry) {
+      if (!gone(entry.task)) return false;
+      if (!entry.group) --ready_;
+      return true;
+    });
   };
   for (WorkerState& state : workers_) erase(state.bound);
   erase(free_);
-  for (auto at = groups_.begin(); at != groups_.end();) {
-    if (gone(at->first)) {
-      Unqueue(at->first, at->second);
-      at = groups_.erase(at);
-      --ready_;
-    } else {
-      ++at;
-    }
-  }
+  ready_ -= std::erase_if(groups_, [&](const auto& each) { return gone(each.first); });
 }
 
 }  // namespace keel::task

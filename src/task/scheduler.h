@@ -126,7 +126,8 @@ class Scheduler {
   struct Group {
     std::uint64_t order = 0;
     std::vector<Member> members;
-    bool aside = false;  // in no queue: one of its workers is down
+    bool aside = false;   // in no queue: one of its workers is down
+    bool moving = false;  // about to be bound again
   };
   static constexpr std::chrono::microseconds kSlice{500};
 
@@ -137,8 +138,8 @@ class Scheduler {
   // Chooses workers for the members that name none, and queues the group or sets it aside. False:
   // it cannot run any more.
   bool Bind(TaskKey task, Group& group);
-  void Unqueue(TaskKey task, Group& group);
   // Binds those again that `worker` belongs to, or that are aside. Appends those that cannot run.
+  // O(ready).
   void Rebind(WorkerId worker, std::vector<TaskKey>* stranded);
   std::size_t Load(const WorkerState& worker) const { return worker.posted + worker.bound.size(); }
 

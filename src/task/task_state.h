@@ -1,6 +1,7 @@
 // What a TaskHandle and the core share about one task, or group. One allocation; whoever has a
 // handle keeps it, and the core's table does until the task is done. Then nothing is left in it but
-// the outcome.
+// the outcome. A task that ended without having run, while it still waited for others, stays in the
+// table as a ghost until these are done: what comes after it must come after them.
 #pragma once
 
 #include <atomic>
@@ -23,6 +24,7 @@ struct RegisteredCallable;
 // Somebody who waits; on the waiter's stack. Guarded by the core's lock.
 struct Waiter {
   bool ready = false;
+  bool for_gone = false;  // until the task has left the table, not only until it is done
   CondVar changed;
 };
 

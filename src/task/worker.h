@@ -67,6 +67,8 @@ class Worker {
   // kOutOfRange: they never will. kUnavailable: lost.
   virtual Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
                       Deadline deadline) = 0;
+  // Whether Post could take these at all, some time: OK, or kOutOfRange as Post would say it.
+  virtual Status Fits(const Arguments& arguments) const = 0;
   // Appends what has ended since, in the order in which it ended. Never waits. Also finds out that
   // a deadline has passed or the worker is lost.
   virtual void Collect(std::vector<TaskResult>& results) = 0;

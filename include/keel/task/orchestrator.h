@@ -29,10 +29,14 @@
 // Failure. A task that fails, or whose worker dies or hangs, ends with an error, and so do the
 // tasks that depend on it (kAborted, naming it); all others complete. A worker that was lost is
 // started again, and what was on it is gone: using an address from before is kUnavailable and says
-// so. Code that crashes takes the process of its worker with it: that is what processes are for.
+// so, until Malloc returns the address again. A task that is submitted after a failure is not ended
+// by it, but comes after everything that touches its bytes all the same. Code that crashes takes
+// the process of its worker with it: that is what processes are for. With a thread that hangs, what
+// was handed to it for later may end with kUnavailable too: nobody can tell that it was not begun.
 //
 // Any thread, any time, for every function. Destruction cancels what has not started (kCancelled),
-// waits for what runs, within `stop_timeout`, and ends the workers.
+// waits for what runs, within `stop_timeout`, and ends the workers. A worker that is being started
+// again just then is not waited for longer: it is ended when its start returns.
 #pragma once
 
 #include <chrono>
@@ -153,9 +157,11 @@ class KEEL_EXPORT Orchestrator {
   // --- Memory --------------------------------------------------------------------------------
   // Does not wait for tasks, and is not ordered with them, but where it says so.
 
+  // kInvalidArgument: of 0 bytes.
   Result<DeviceAddress> Malloc(WorkerId worker, Bytes size);
   // The address as Malloc returned it (kInvalidArgument). The memory goes when the tasks that were
-  // submitted with it are done; the call does not wait for them.
+  // submitted with it are done; the call does not wait for them. After kDeadlineExceeded the block
+  // counts as freed; after another error it is still there.
   Status Free(WorkerId worker, DeviceAddress address);
   // Wait for the tasks, submitted before, that write the bytes (CopyFrom) or touch them (CopyTo).
   // The range must lie in one block of Malloc or RegisterMemory.
@@ -181,9 +187,10 @@ class KEEL_EXPORT Orchestrator {
   // one, a resident tensor in no block.
   Result<TaskHandle> Submit(Callable callable, const Arguments& arguments,
                             const SubmitOptions& options = {});
-  // One task for each element, all started together or none; done when all are, with the first
-  // error. `workers` names one for each, or is empty. kInvalidArgument: none, more members than
-  // workers, a worker twice, members that depend on each other.
+  // One task for each element, all started together or none (but if a worker dies in that very
+  // moment: that is a member that fails); done when all are, with the first error. `workers` names
+  // one for each, or is empty. kInvalidArgument: none, more members than workers, a worker twice,
+  // members that depend on each other.
   Result<TaskHandle> SubmitGroup(Callable callable, std::span<const Arguments> members,
                                  std::span<const WorkerId> workers = {},
                                  const SubmitOptions& options = {});
