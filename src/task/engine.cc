@@ -119,6 +119,7 @@ struct Engine::State {
   ~State();
 
   Result<std::shared_ptr<StoredCallable>> Find(std::uint64_t callable);
+  Status EndAbandoned(Deadline deadline);
   Status Run(Task& task, const Arguments& arguments, Deadline deadline);
   Status CopyIn(Task& task, Arguments& arguments, Deadline deadline);
   Status CopyOut(const Task& task, const Arguments& arguments, const Arguments& placed,
@@ -265,6 +266,7 @@ Status Engine::Run(std::uint64_t callable, const Arguments& arguments, Deadline 
   State::Task task;
   task.killed = killed;
   KEEL_ASSIGN(task.callable, state_->Find(callable));
+  if (!state_->abandoned.empty()) KEEL_TRY(state_->EndAbandoned(deadline));
   Status status = state_->Run(task, arguments, deadline);
   const bool lost = status.code() == StatusCode::kDeviceLost;
   if ((task.launched && !lost) || status.code() == StatusCode::kDeadlineExceeded) {
@@ -276,6 +278,16 @@ Status Engine::Run(std::uint64_t callable, const Arguments& arguments, Deadline 
   const MutexLock lock(state_->mutex);
   ++state_->stats.tasks;
   return status;
+}
+
+// Of a task whose end could not be waited for: it has the pinned memory that the next one needs.
+Status Engine::State::EndAbandoned(Deadline deadline) {
+  KEEL_TRY(tasks->device().SynchronizeStream(tasks->get(), deadline));
+  for (const Task& task : abandoned) {
+    if (task.temporary) tasks->Free(task.temporary);
+  }
+  abandoned.clear();
+  return OkStatus();
 }
 
 Result<std::shared_ptr<StoredCallable>> Engine::State::Find(std::uint64_t callable) {

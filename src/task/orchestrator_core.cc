@@ -171,9 +171,13 @@ Status OrchestratorCore::WhyNowhereLocked(const Arguments& arguments,
     for (WorkerId w = 0; w < slots_.size(); ++w) {
       const auto block = slots_[w].blocks.Find(DeviceAddress(tensor.address), tensor.size());
       if (block == nullptr) continue;
-      const Status usable = block->Usable();
+      Status usable = block->Usable();
+      // What another worker has at an equal address is not what was meant.
+      if (!usable.ok() && named == w) {
+        return std::move(usable).Annotate(fmt::format("argument {}", i));
+      }
       if (usable.ok() && (!holder.has_value() || named == w)) holder = w;
-      if (!usable.ok() && (unusable.ok() || named == w)) unusable = usable;
+      if (!usable.ok() && unusable.ok()) unusable = usable;
     }
     if (named.has_value() && holder == named) continue;
     if (!unusable.ok() && !holder.has_value()) {

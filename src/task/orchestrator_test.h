@@ -118,9 +118,11 @@ class OrchestratorTest : public ::testing::TestWithParam<Transport> {
                                .AddScalar(std::uint64_t{60'000'000}))) {}
     ~Held() { Release(); }
     void Release() {
-      const std::uint64_t ones = ~std::uint64_t{0};
       const hal::Stream stream = Need(hal::Stream::Create(memory_->device()));
-      EXPECT_TRUE(IsOk(memory_->CopyToDevice(stream.get(), flag_, &ones, 8_B)));
+      // Not a copy: the kernel reads the word meanwhile.
+      EXPECT_TRUE(IsOk(memory_->device()->WriteValue(
+          stream.get(), {.destination = flag_, .value = ~std::uint64_t{0}})));
+      EXPECT_TRUE(IsOk(stream.Synchronize(Deadline::Never())));
     }
 
    private:

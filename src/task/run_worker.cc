@@ -88,7 +88,8 @@ Status Run(const WorkerArguments& arguments) {
           },
   });
   server.Main();
-  return OkStatus();
+  // The device's threads end with it.
+  return memory::ProcessMemory::Global().Shutdown();
 }
 
 }  // namespace

@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/soon_test.h"
 #include "hal/sim_devices_test.h"
+#include "keel/memory/process_memory.h"
 #include "task/images_test.h"
 #include "task/lane_worker.h"
 #include "task/worker.h"
@@ -47,7 +49,16 @@ inline Arguments SpinOn(DeviceAddress flag, std::chrono::microseconds limit) {
 class WorkersTest : public ::testing::Test {
  protected:
   void SetUp() override { SetLogLevel(LogLevel::kOff); }
-  void TearDown() override { SetLogLevel(LogLevel::kWarn); }
+  // Closes the device, whose threads end with it; also when a thread that was left behind is done.
+  void TearDown() override {
+    std::vector<std::weak_ptr<memory::DeviceMemory>> open;
+    for (const auto& memory : Need(memory::ProcessMemory::Global().List())) open.push_back(memory);
+    EXPECT_TRUE(IsOk(memory::ProcessMemory::Global().Shutdown()));
+    for (const auto& memory : open) {
+      EXPECT_TRUE(Soon([&] { return memory.expired(); })) << "somebody still has the device";
+    }
+    SetLogLevel(LogLevel::kWarn);
+  }
 
   WorkerStart Plan(Bytes shared = 64_MiB) const {
     return {.options = {.device = "sim:0", .memory = nullptr},

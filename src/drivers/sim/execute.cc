@@ -90,6 +90,19 @@ Status Fault(const char* what, const Status& cause) {
   return DeviceLost(fmt::format("{}: {}", what, cause.message()));
 }
 
+// A word is written in one piece, as on real devices: a kernel of another stream may be waiting for
+// it.
+void CopyBytes(std::byte* to, const std::byte* from, std::size_t size) {
+  if (size != sizeof(std::uint64_t) ||
+      reinterpret_cast<std::uintptr_t>(to) % alignof(std::uint64_t) != 0) {
+    std::memcpy(to, from, size);
+    return;
+  }
+  std::uint64_t word = 0;
+  std::memcpy(&word, from, size);
+  std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to)).store(word, std::memory_order_relaxed);
+}
+
 // Runs one command; a visitor by overload.
 class Runner {
  public:
@@ -119,7 +132,7 @@ class Runner {
                         ? reinterpret_cast<std::byte*>(copy.destination.address)
                         : pointers->front();
     const std::byte* from = staged ? copy.staged_source.data() : pointers->back();
-    std::memcpy(to, from, copy.size.count());
+    CopyBytes(to, from, copy.size.count());
     return OkStatus();
   }
 
