@@ -496,8 +496,8 @@ TEST_F(SlotsTest, AStepHasFewNodesOfItsOwn) {
         // With the copies, and without.
         Case{Policy::kAuto, Policy::kAuto, 2 + 1}}) {
     const Adding adding = MakeAdding(each.in, each.out, BindingAccess::kResident);
-    const auto executable =
-        Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1, .costs = PrimitiveCosts{}}));
+    const auto executable = Need(Executable::Create(adding.program, bench_.memory(),
+                                                    {.slots = 1, .costs = PrimitiveCosts{}}));
     Bound bound = {{adding.total, bench_.Filled(0)}};
     if (each.in != Policy::kInPlace) {
       bound.insert(bound.end(), {{adding.a, bench_.Filled(1)}, {adding.b, bench_.Filled(1)}});

@@ -147,7 +147,7 @@ struct Engine::State {
   EngineStats stats KEEL_GUARDED_BY(mutex);
 };
 
-Result<std::unique_ptr<Engine>> Engine::Create(std::shared_ptr<memory::DeviceMemory> memory,
+Result<std::unique_ptr<Engine>> Engine::Create(const std::shared_ptr<memory::DeviceMemory>& memory,
                                                Orchestration orchestration) {
   if (memory == nullptr) return InvalidArgument("no device memory");
   if (orchestration == Orchestration::kAuto) {
@@ -155,7 +155,7 @@ Result<std::unique_ptr<Engine>> Engine::Create(std::shared_ptr<memory::DeviceMem
                                                                    : Orchestration::kHost;
   }
   auto state = MakeSharedHere<State>();
-  state->memory = std::move(memory);
+  state->memory = memory;
   KEEL_ASSIGN(state->store, CallableStore::Create(state->memory, orchestration));
   KEEL_ASSIGN(state->control, OwnStream::Create(state->memory));
   KEEL_ASSIGN(state->tasks, OwnStream::Create(state->memory));

@@ -29,7 +29,7 @@ struct EngineStats {
 
 class Engine {
  public:
-  static Result<std::unique_ptr<Engine>> Create(std::shared_ptr<memory::DeviceMemory> memory,
+  static Result<std::unique_ptr<Engine>> Create(const std::shared_ptr<memory::DeviceMemory>& memory,
                                                 Orchestration orchestration);
   // Gives everything back, blocks that were not freed included.
   ~Engine();

@@ -61,16 +61,31 @@ class FakeWorker final : public Worker {
     eager_ = eager;
   }
   // What the next posts, frees, registrations and restarts return.
-  void FailPost(Status status) { Set(post_, std::move(status)); }
-  void FailFits(Status status) { Set(fits_, std::move(status)); }
-  void FailFree(Status status) { Set(free_, std::move(status)); }
-  void FailRegister(Status status) { Set(register_, std::move(status)); }
+  void FailPost(Status status) {
+    const MutexLock lock(mutex_);
+    post_ = std::move(status);
+  }
+  void FailFits(Status status) {
+    const MutexLock lock(mutex_);
+    fits_ = std::move(status);
+  }
+  void FailFree(Status status) {
+    const MutexLock lock(mutex_);
+    free_ = std::move(status);
+  }
+  void FailRegister(Status status) {
+    const MutexLock lock(mutex_);
+    register_ = std::move(status);
+  }
   // The registration after so many fails, once.
   void FailRegisterAfter(int count) {
     const MutexLock lock(mutex_);
     fail_register_in_ = count + 1;
   }
-  void FailRestart(Status status) { Set(restart_, std::move(status)); }
+  void FailRestart(Status status) {
+    const MutexLock lock(mutex_);
+    restart_ = std::move(status);
+  }
   // From now on Restart does not come back until it is let go.
   void HoldRestart(bool hold) {
     const MutexLock lock(mutex_);
@@ -202,10 +217,6 @@ class FakeWorker final : public Worker {
     std::uint64_t task = 0;
     Deadline deadline = Deadline::Never();
   };
-  void Set(Status& which, Status status) {
-    const MutexLock lock(mutex_);
-    which = std::move(status);
-  }
 
   const std::shared_ptr<Doorbell> doorbell_;
   mutable Mutex mutex_;

@@ -71,7 +71,7 @@ Status OrchestratorCore::Free(WorkerId worker, DeviceAddress address) {
         block == nullptr ? "is not what Malloc returned, or was freed before"
                          : "was registered and not allocated here; use UnregisterMemory"));
   }
-  const Status usable = block->Usable();
+  Status usable = block->Usable();
   if (!usable.ok()) {
     if (block->lost) blocks.Remove(*block);
     return usable;
@@ -118,6 +118,7 @@ Status OrchestratorCore::BeginCopyLocked(WorkerId worker, DeviceAddress address,
   std::vector<TaskKey> before;
   dependencies_.Find({1 + worker, address.value(), address.value() + size.count(), writes}, before);
   std::vector<std::shared_ptr<Task>> tasks;
+  tasks.reserve(before.size());
   for (const TaskKey key : before) tasks.push_back(*FindLocked(key));
   Status status;
   for (const std::shared_ptr<Task>& task : tasks) {
@@ -220,7 +221,7 @@ Status OrchestratorCore::RegisterOn(WorkerId worker, std::uint64_t callable, con
   const MutexLock lock(mutex_);
   Slot& slot = slots_[worker];
   for (;;) {
-    const Status entered = EnterLocked(worker, deadline);
+    Status entered = EnterLocked(worker, deadline);
     if (!entered.ok()) {
       // The others can still run it.
       for (const Slot& other : slots_) {

@@ -358,6 +358,7 @@ void OrchestratorCore::ReadyLocked(Task& task) {
   bool accepted = false;
   if (task.group) {
     std::vector<std::optional<WorkerId>> workers;
+    workers.reserve(task.member_count());
     for (std::size_t i = 0; i < task.member_count(); ++i) workers.push_back(task.member(i).worker);
     accepted = scheduler_.AddGroup(task.key, task.id, workers);
   } else {

@@ -56,6 +56,7 @@ void OrchestratorCore::RestartLocked(WorkerId worker) {
   Slot& slot = slots_[worker];
   slot.standing = Standing::kStarting;
   std::vector<std::pair<std::uint64_t, Image>> callables;
+  callables.reserve(callables_.size());
   for (const auto& [id, callable] : callables_) callables.emplace_back(id, callable.image);
   Worker& target = *slot.worker;
   mutex_.Unlock();

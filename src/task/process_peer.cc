@@ -249,6 +249,7 @@ Result<std::unique_ptr<Peer>> StartProcessPeer(const WorkerStart& start) {
   words.push_back(std::to_string(static_cast<int>(start.orchestration)));
   words.push_back(start.options.device);
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
 
