@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/soon_test.h"
 #include "hal/sim_devices_test.h"
 #include "keel/hal/stream.h"
 #include "memory/every_call_fails_test.h"
@@ -292,8 +293,12 @@ TEST_P(EngineTest, ACopyOfPinnedMemoryThatIsLateIsOverWhenItReturns) {
   for (const bool to_device : {true, false}) {
     ASSERT_TRUE(IsOk(controls().HoldStream(control)));
     std::atomic<bool> released = false;
+    std::atomic<bool> returned = false;
+    const std::uint64_t waits = device_->calls(Primitive::kSynchronizeStream);
     std::thread releaser([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      // The wait that is late, and the one after it.
+      EXPECT_TRUE(Soon(
+          [&] { return returned || device_->calls(Primitive::kSynchronizeStream) >= waits + 2; }));
       released = true;
       EXPECT_TRUE(IsOk(controls().ReleaseStream(control)));
     });
@@ -301,6 +306,7 @@ TEST_P(EngineTest, ACopyOfPinnedMemoryThatIsLateIsOverWhenItReturns) {
     const Status status = to_device ? engine->CopyTo(block, pinned, 4_KiB, deadline)
                                     : engine->CopyFrom(pinned, block, 4_KiB, deadline);
     EXPECT_TRUE(released);
+    returned = true;
     EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status.ToString();
     releaser.join();
   }
