@@ -133,38 +133,36 @@ Status OrchestratorCore::BeginCopyLocked(WorkerId worker, DeviceAddress address,
   return status;
 }
 
-Status OrchestratorCore::CopyTo(WorkerId worker, DeviceAddress destination, const void* source,
-                                Bytes size) {
+template <class CopyBytes>
+Status OrchestratorCore::Copy(WorkerId worker, DeviceAddress address, Bytes size, bool writes,
+                              CopyBytes copy) {
   KEEL_TRY(CheckWorker(worker));
   if (size.empty()) return OkStatus();
   const Deadline deadline = ControlDeadline();
   const MutexLock lock(mutex_);
   std::shared_ptr<Block> block;
-  KEEL_TRY(BeginCopyLocked(worker, destination, size, true, deadline, block));
+  KEEL_TRY(BeginCopyLocked(worker, address, size, writes, deadline, block));
   Worker& target = *slots_[worker].worker;
   mutex_.Unlock();
-  Status status = target.CopyTo(destination, source, size, deadline);
+  Status status = copy(target, deadline);
   mutex_.Lock();
   LeaveLocked(worker, status);
   ReleaseLocked(block);
   return std::move(status).Annotate(slots_[worker].name);
 }
 
+Status OrchestratorCore::CopyTo(WorkerId worker, DeviceAddress destination, const void* source,
+                                Bytes size) {
+  return Copy(worker, destination, size, true, [&](Worker& target, Deadline deadline) {
+    return target.CopyTo(destination, source, size, deadline);
+  });
+}
+
 Status OrchestratorCore::CopyFrom(WorkerId worker, void* destination, DeviceAddress source,
                                   Bytes size) {
-  KEEL_TRY(CheckWorker(worker));
-  if (size.empty()) return OkStatus();
-  const Deadline deadline = ControlDeadline();
-  const MutexLock lock(mutex_);
-  std::shared_ptr<Block> block;
-  KEEL_TRY(BeginCopyLocked(worker, source, size, false, deadline, block));
-  Worker& target = *slots_[worker].worker;
-  mutex_.Unlock();
-  Status status = target.CopyFrom(destination, source, size, deadline);
-  mutex_.Lock();
-  LeaveLocked(worker, status);
-  ReleaseLocked(block);
-  return std::move(status).Annotate(slots_[worker].name);
+  return Copy(worker, source, size, false, [&](Worker& target, Deadline deadline) {
+    return target.CopyFrom(destination, source, size, deadline);
+  });
 }
 
 Status OrchestratorCore::RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size) {

@@ -220,6 +220,10 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   Status EnterLocked(WorkerId worker, Deadline deadline) KEEL_REQUIRES(mutex_);
   // `outcome` may say that the worker is lost.
   void LeaveLocked(WorkerId worker, const Status& outcome) KEEL_REQUIRES(mutex_);
+  // `copy` is called without the lock.
+  template <class CopyBytes>
+  Status Copy(WorkerId worker, DeviceAddress address, Bytes size, bool writes, CopyBytes copy)
+      KEEL_EXCLUDES(mutex_);
   // Finds the block and waits for the tasks that are in the way. The block has a use more.
   Status BeginCopyLocked(WorkerId worker, DeviceAddress address, Bytes size, bool writes,
                          Deadline deadline, std::shared_ptr<Block>& block) KEEL_REQUIRES(mutex_);
