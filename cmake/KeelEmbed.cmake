@@ -1,8 +1,9 @@
-# keel_embed(<target> HEADER <name.h> FILES <file>...)
+# keel_embed(<target> HEADER <name.h> [FILES <file>...] [MODULES <module>...])
 #
-# Compiles text files into a target. For tools/keel/report/page.css the header declares
+# Compiles files into a target. For tools/keel/report/page.css the header declares
 # `std::string_view PageCss()` in namespace keel::embedded; the text is part of the program, so that
-# it needs no file at run time.
+# it needs no file at run time. Of the built file of a target `noop_module` it is `NoopModule()`, and
+# the bytes are what they are: no text.
 #
 # Run as a script (cmake -P) this file writes one of the sources: IN, OUT and FUNCTION say which.
 if(CMAKE_SCRIPT_MODE_FILE)
@@ -22,12 +23,16 @@ endif()
 set(KEEL_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
 
 function(keel_embed target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "HEADER" "FILES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "HEADER" "FILES;MODULES")
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/embedded)
   set(declarations "")
-  foreach(file IN LISTS arg_FILES)
+  foreach(file IN LISTS arg_FILES arg_MODULES)
     get_filename_component(name ${file} NAME)
-    string(REPLACE "." ";" words ${name})
+    set(from ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+    if(file IN_LIST arg_MODULES)
+      set(from $<TARGET_FILE:${file}>)
+    endif()
+    string(REGEX REPLACE "[._]" ";" words ${name})
     set(function "")
     foreach(word IN LISTS words)
       string(SUBSTRING ${word} 0 1 first)
@@ -37,8 +42,8 @@ function(keel_embed target)
     endforeach()
     set(source ${folder}/${name}.cc)
     add_custom_command(OUTPUT ${source}
-      COMMAND ${CMAKE_COMMAND} -D IN=${CMAKE_CURRENT_SOURCE_DIR}/${file} -D OUT=${source}
-              -D FUNCTION=${function} -P ${KEEL_EMBED_SCRIPT}
+      COMMAND ${CMAKE_COMMAND} -D IN=${from} -D OUT=${source} -D FUNCTION=${function}
+              -P ${KEEL_EMBED_SCRIPT}
       DEPENDS ${file} ${KEEL_EMBED_SCRIPT}
       COMMENT "Embedding ${file}"
       VERBATIM)
