@@ -42,7 +42,6 @@ static_assert(std::is_trivially_copyable_v<MemoryEvent>);
 struct FullChunk {
   std::shared_ptr<Chunk> chunk;
   std::int64_t last_ticks;
-  std::size_t stripe;  // whose processor may have it in its cache
 };
 
 // Two lines apart: processors fetch lines in pairs.
@@ -88,13 +87,9 @@ struct EventLog::Impl {
     for (Stripe& stripe : stripes) stripe.mutex.Unlock();
   }
 
-  // For each stripe a chunk of its own that went, and that nobody reads: a chunk which another
-  // processor filled would cost a fetched line for each event.
-  std::array<std::shared_ptr<Chunk>, kStripes> spare KEEL_GUARDED_BY(mutex);
-
-  // Lets the oldest chunks go, and returns one that nobody has any use for; or null.
+  // The last chunk that went, if any did.
   std::shared_ptr<Chunk> TrimLocked() KEEL_REQUIRES(mutex);
-  // A chunk for the same stripe to be filled next, if there is one; else null.
+  // A chunk to be filled next, if one went for it that nobody reads; else null.
   std::shared_ptr<Chunk> Keep(FullChunk chunk) KEEL_EXCLUDES(mutex);
 };
 
@@ -102,31 +97,25 @@ struct EventLog::Impl {
 // oldest can have events from before lost_until, so at least `capacity` events come after it.
 std::shared_ptr<Chunk> EventLog::Impl::TrimLocked() {
   const std::size_t chunks = (capacity + kChunkEvents - 1) / kChunkEvents + stripes_used;
-  std::shared_ptr<Chunk> left;
+  std::shared_ptr<Chunk> last;
   while (full.size() > chunks) {
-    FullChunk& oldest = full.front();
     // A thread may come late with a chunk that is older than what went before.
-    lost_until = std::max(lost_until, oldest.last_ticks);
-    if (readers == 0) {
-      std::shared_ptr<Chunk>& place = spare[oldest.stripe];
-      (place == nullptr ? place : left) = std::move(oldest.chunk);
-    }
+    lost_until = std::max(lost_until, full.front().last_ticks);
+    last = std::move(full.front().chunk);
     full.pop_front();
   }
-  return left;
+  return last;
 }
 
 std::shared_ptr<Chunk> EventLog::Impl::Keep(FullChunk chunk) {
-  const std::size_t stripe = chunk.stripe;
-  std::shared_ptr<Chunk> left;  // and given back without the lock
+  std::shared_ptr<Chunk> gone;  // and given back without the lock
   const ShortLockGuard lock(mutex);
   // Threads arrive here nearly in order.
   auto place = full.end();
   while (place != full.begin() && std::prev(place)->last_ticks > chunk.last_ticks) --place;
   full.insert(place, std::move(chunk));
-  left = TrimLocked();
-  // Another's is better than new memory.
-  return spare[stripe] != nullptr ? std::move(spare[stripe]) : std::move(left);
+  gone = TrimLocked();
+  return readers == 0 ? std::move(gone) : nullptr;
 }
 
 std::string_view EventActionName(EventAction action) {
@@ -193,7 +182,6 @@ void EventLog::Clear() KEEL_NO_THREAD_SAFETY_ANALYSIS {
   {
     const ShortLockGuard lock(impl_->mutex);
     impl_->full.clear();
-    impl_->spare.fill(nullptr);
     impl_->stripes_used = 0;
     impl_->lost_until = kNever;
   }
@@ -205,8 +193,7 @@ void EventLog::RecordAlways(const MemoryEvent& event) {
   if (stack == StackId::kNone && impl_->stacks.load(std::memory_order_relaxed)) {
     stack = CaptureStack(1);
   }
-  const std::size_t index = StripeOfThread();
-  Stripe& stripe = impl_->stripes[index];
+  Stripe& stripe = impl_->stripes[StripeOfThread()];
   const ShortLockGuard lock(stripe.mutex);
   if (stripe.chunk == nullptr) {
     stripe.chunk = std::make_shared_for_overwrite<Chunk>();
@@ -224,7 +211,7 @@ void EventLog::RecordAlways(const MemoryEvent& event) {
   ++stripe.recorded;
   if (stripe.count < kChunkEvents) return;
   const std::int64_t ticks = kept->time_ns;
-  stripe.chunk = impl_->Keep({std::exchange(stripe.chunk, nullptr), ticks, index});
+  stripe.chunk = impl_->Keep({std::exchange(stripe.chunk, nullptr), ticks});
   stripe.count = 0;
 }
 

@@ -2,7 +2,7 @@
 //
 // Off, Record costs one relaxed load. On, it costs a look at the processor's counter (or the clock)
 // and an uncontended lock: threads write into separate chunks and meet only when a chunk is full.
-// Memory is bounded: the events that are kept, and two chunks for each of at most 64 stripes that
+// Memory is bounded: the events that are kept, and one chunk for each of at most 64 stripes that
 // threads are dealt into.
 //
 // What is kept has no holes: when room runs out the oldest events go, and Read returns nothing
