@@ -96,6 +96,9 @@ class Bench {
     const std::array arguments = Arguments(1);
     KEEL_ASSIGN(const hal::NodeHandle node, device.AddNode(graph.get(), {}, Launch(1, arguments)));
     KEEL_ASSIGN(const hal::GraphExec exec, hal::GraphExec::Create(graph));
+    // As a step finds it: what was never launched is rewritten otherwise, and not as fast.
+    KEEL_TRY(exec.Launch(stream_.get()));
+    KEEL_TRY(stream_.Synchronize(Deadline::After(kPatience)));
     return Least([&]() -> Result<double> {
       const Clock::time_point begin = Clock::now();
       for (int i = 0; i < kPatches; ++i) {

@@ -53,6 +53,7 @@ ENTRY(set_mem_op, cuGraphExecBatchMemOpNodeSetParams);
 ENTRY(get_mem_op, cuGraphBatchMemOpNodeGetParams);
 ENTRY(exec_update, cuGraphExecUpdate_v2);
 CALL(instantiate, cuGraphInstantiateWithFlags);
+CALL(upload, cuGraphUpload);
 // NOLINTEND(cppcoreguidelines-macro-usage, bugprone-sizeof-expression)
 
 TEST(CudaAbiTest, IsThatOfTheToolkit) {

@@ -28,6 +28,7 @@ struct Form {
   static constexpr bool kStreamsKnowTheirContext = true;
   static constexpr bool kKernelsTellKind = true;
   static constexpr bool kProbesUpdates = false;
+  static constexpr bool kUploads = true;
 };
 
 }  // namespace

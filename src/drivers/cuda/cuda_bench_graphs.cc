@@ -141,14 +141,15 @@ void Graphs() {
       "Instantiate + DestroyExec, 100 kernels",
       [](Bench& b) {
         void* exec = nullptr;
-        const Code code = b.cu.instantiate(&exec, Pointer(b.graph.value), 0);
+        Code code = b.cu.instantiate(&exec, Pointer(b.graph.value), 0);
+        if (code == vendor::kSuccess) code = b.cu.upload(exec, Pointer(b.stream.value));
         return Both(code, b.cu.exec_destroy(exec));
       },
       [](Bench& b) -> Status {
         KEEL_ASSIGN(const hal::ExecHandle exec, b.device->Instantiate(b.graph));
         return b.device->DestroyExec(exec);
       },
-      {.calls = 2});
+      {.calls = 3});
   Operation(
       "UpdateExec, 100 kernels",
       [](Bench& b) {

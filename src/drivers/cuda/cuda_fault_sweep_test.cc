@@ -266,6 +266,7 @@ TEST_F(CudaFaultSweepTest, EveryEntryPointMayFailAndNothingLeaks) {
                             "cuGraphExecChildGraphNodeSetParams",
                             "cuGraphExecBatchMemOpNodeSetParams",
                             "cuGraphExecUpdate_v2",
+                            "cuGraphUpload",
                             "cuGraphLaunch"}) {
     EXPECT_TRUE(swept.contains(entry)) << entry;
   }

@@ -46,6 +46,7 @@ struct Form {
   static constexpr bool kStreamsKnowTheirContext = false;
   static constexpr bool kKernelsTellKind = false;
   static constexpr bool kProbesUpdates = true;
+  static constexpr bool kUploads = false;  // it exports what it may not have
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 //     static constexpr std::array<int, n> kValueAttributes;  // any one: 64-bit values by streams
 //     static std::string_view StandardKernels();        // an image; may be empty
 //     static constexpr bool kProbesUpdates;             // see UpdatesWork()
+//     static constexpr bool kUploads;                   // see VendorApi::upload
 //     static constexpr bool kStreamsKnowTheirContext;   // see VendorApi
 //     static constexpr bool kKernelsTellKind;           // see VendorApi
 //   };
@@ -201,6 +202,7 @@ class ContextApi {
     find(&api_.node_dependencies, {"GraphNodeGetDependencies"});
     find(&api_.instantiate, {"GraphInstantiateWithFlags"});
     find(&entries_.instantiate_v2, {"GraphInstantiate_v2"});
+    if (Form::kUploads) find(&api_.upload, {"GraphUpload"});
     find(&api_.exec_destroy, {"GraphExecDestroy"});
     find(&api_.graph_launch, {"GraphLaunch"});
     find(&entries_.node_type, {"GraphNodeGetType"});

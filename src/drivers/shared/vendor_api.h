@@ -161,6 +161,9 @@ struct VendorApi {
   bool kernels_tell_kind = false;
   Code (*node_dependencies)(void* node, void** dependencies, std::size_t* count) = nullptr;
   Code (*instantiate)(void** exec, void* graph, unsigned long long flags) = nullptr;
+  // Hands what was instantiated to the device before the first launch does; null: there is no such
+  // call, or nothing is gained by it.
+  Code (*upload)(void* exec, void* stream) = nullptr;
   Code (*exec_destroy)(void* exec) = nullptr;
   Code (*exec_update)(void* exec, void* graph, UpdateResult* result) = nullptr;
   Code (*set_node)(void* exec, void* node, const NodeSpec& spec) = nullptr;

@@ -83,6 +83,7 @@ VendorDevice::~VendorDevice() {
     CaptureModeScope mode(api_);
     MutexLock streams_lock(streams_mutex_);
     for (const Retired& retired : retired_) api_.stream_destroy(retired.stream);
+    if (upload_stream_ != nullptr) api_.stream_destroy(upload_stream_);
     MutexLock marks_lock(marks_mutex_);
     for (void* mark : spare_marks_) api_.event_destroy(mark);
   }

@@ -222,7 +222,29 @@ Result<hal::ExecHandle> VendorDevice::Instantiate(hal::GraphHandle graph) {
   CaptureModeScope mode(api_);
   void* exec = nullptr;
   KEEL_TRY(Check(Primitive::kInstantiate, api_.instantiate(&exec, Pointer(graph.value), 0)));
+  if (api_.upload != nullptr) {
+    if (const Code code = Upload(exec); code != kSuccess) {
+      api_.exec_destroy(exec);
+      return Check(Primitive::kInstantiate, code);
+    }
+  }
   return hal::ExecHandle{Value(exec)};
+}
+
+Code VendorDevice::Upload(void* exec) {
+  void* stream = nullptr;
+  {
+    MutexLock lock(streams_mutex_);
+    if (upload_stream_ == nullptr) {
+      const Code code = api_.stream_create(&upload_stream_, least_priority_);
+      if (code != kSuccess) {
+        upload_stream_ = nullptr;
+        return code;
+      }
+    }
+    stream = upload_stream_;
+  }
+  return api_.upload(exec, stream);
 }
 
 Status VendorDevice::DestroyExec(hal::ExecHandle exec) {

@@ -388,4 +388,12 @@ Cause LaunchGraph(void* exec, void* stream) {
                         Cause::kCaptureUnsupported);
 }
 
+Cause UploadGraph(void* exec, void* stream) {
+  Process& process = Process::Get();
+  std::shared_ptr<ExecObject> object;
+  StreamUse use;
+  const Cause cause = FindStream(stream, &use);
+  return cause == Cause::kOk ? process.Find(process.execs, exec, &object) : cause;
+}
+
 }  // namespace keel::standin

@@ -267,6 +267,8 @@ struct UpdateOutcome {
 // kUpdateRefused: *outcome says why.
 Cause UpdateExec(void* exec, void* graph, UpdateOutcome* outcome);
 Cause LaunchGraph(void* exec, void* stream);
+// There is nowhere to hand it to: says whether it could be launched there.
+Cause UploadGraph(void* exec, void* stream);
 
 }  // namespace keel::standin
 
