@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,12 @@ using ::testing::HasSubstr;
 
 // Longer than anything takes.
 inline Deadline Long() { return Deadline::After(seconds(60)); }
+
+// Whether the long version was asked for (./dev soak).
+inline bool Soaking() {
+  const char* const soak = std::getenv("KEEL_SOAK");
+  return soak != nullptr && *soak != '\0';
+}
 
 inline std::string MessageOf(const Status& status) { return std::string(status.message()); }
 

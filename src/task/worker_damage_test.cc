@@ -2,6 +2,7 @@
 // wrong result; an error that says so, and a worker that can be started again.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 
 #include "task/worker_test.h"
@@ -44,10 +45,12 @@ TEST_P(WorkerDamageTest, DamagedLanesNeverGiveAWrongResult) {
   if (GetParam() == Transport::kThread)
     GTEST_SKIP() << "what it does is a race, and is meant to be";
 #endif
+  const char* const soak = std::getenv("KEEL_SOAK");
+  const int rounds = soak != nullptr && *soak != '\0' ? 2000 : 40;
   std::mt19937 random(11);
   const auto worker = Start();
   int lost = 0;
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     SCOPED_TRACE(round);
     Region& region = PeerOf(*worker).region();
     std::vector<std::vector<std::uint32_t>> outs(6, std::vector<std::uint32_t>(64, ~0U));

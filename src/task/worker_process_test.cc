@@ -1,11 +1,9 @@
 // What holds for workers that are processes: how they live and die, and what they share.
-#include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,30 +18,12 @@
 
 #include "base/soon_test.h"
 #include "keel/base/unique_fd.h"
+#include "task/processes_test.h"
 #include "task/worker_program.h"
 #include "task/worker_test.h"
 
 namespace keel::task {
 namespace {
-
-std::size_t OpenDescriptors() {
-  const std::filesystem::directory_iterator files("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
-}
-
-std::size_t SharedMappings() {
-  std::ifstream maps("/proc/self/maps");
-  std::size_t found = 0;
-  for (std::string line; std::getline(maps, line);) {
-    found += line.find("memfd:keel-worker") != std::string::npos ? 1 : 0;
-  }
-  return found;
-}
-
-bool HasChildren() {
-  siginfo_t info{};
-  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
-}
 
 // Nanoseconds that a process's threads have run.
 std::uint64_t ProcessorTime(pid_t process) {
@@ -56,14 +36,6 @@ std::uint64_t ProcessorTime(pid_t process) {
     total += nanoseconds;
   }
   return total;
-}
-
-UniqueFd OpenProcess(pid_t process) {
-  return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
-}
-bool EndsWithin(const UniqueFd& process, int milliseconds) {
-  pollfd wait{.fd = process.get(), .events = POLLIN, .revents = 0};
-  return poll(&wait, 1, milliseconds) == 1;
 }
 
 class WorkerProcessTest : public WorkersTest {

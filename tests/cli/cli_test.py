@@ -27,7 +27,8 @@ class HelpTest(CliTest):
     def test_demo(self):
         run = keel("demo", "--help")
         self.assert_ok(run)
-        for text in ("keel demo", "--help", "--driver NAME", "--device [NAME:]N", "--json"):
+        for text in ("keel demo", "--help", "--driver NAME", "--device [NAME:]N",
+                     "--transport NAME", "--weights SIZE", "--json"):
             self.assertIn(text, run.stdout)
 
     def test_replay(self):
@@ -191,9 +192,9 @@ class DemoTest(CliTest):
         self.assert_ok(run)
         self.assertNotIn(ESCAPE, run.stdout)
         self.assertNotIn("\r", run.stdout)
-        for number in (1, 2, 3, 4):
-            self.assertRegex(run.stdout, rf"(?m)^\[{number}/4\] .* verified in [\d.]+ [num]?s$")
-        for step in ("streams", "alias", "graph", "training"):
+        for number in (1, 2, 3, 4, 5):
+            self.assertRegex(run.stdout, rf"(?m)^\[{number}/5\] .* verified in [\d.]+ [num]?s$")
+        for step in ("streams", "alias", "graph", "training", "pipeline"):
             self.assertRegex(run.stdout, rf"(?m)^{step} .* yes$")
         addresses = re.findall(r"0x[0-9a-f]+", run.stdout)
         self.assertEqual(len(set(addresses)), 2, run.stdout)
@@ -202,7 +203,7 @@ class DemoTest(CliTest):
                             run.stdout)
         self.assertEqual(len(losses), 3, run.stdout)
         self.assertEqual(len(set(losses)), 1, run.stdout)
-        self.assertIn("All 4 steps verified.", run.stdout)
+        self.assertIn("All 5 steps verified.", run.stdout)
 
     def test_json(self):
         demo = self.json_of("demo", "--json", "--driver", "sim", "--device", "1",
@@ -211,7 +212,7 @@ class DemoTest(CliTest):
         self.assertIs(demo["verified"], True)
         self.assertEqual(demo["device"]["driver"], "sim")
         self.assertEqual(demo["device"]["ordinal"], 1)
-        self.assertEqual([s["name"] for s in demo["steps"]], ["streams", "alias", "graph", "training"])
+        self.assertEqual([s["name"] for s in demo["steps"]], ["streams", "alias", "graph", "training", "pipeline"])
         for step in demo["steps"]:
             self.assertEqual(
                 list(step),
@@ -219,7 +220,7 @@ class DemoTest(CliTest):
             )
             self.assertEqual(step["outcome"], "verified")
             self.assertGreater(step["seconds"], 0)
-        streams, alias, graph, training = (s["details"] for s in demo["steps"])
+        streams, alias, graph, training, _ = (s["details"] for s in demo["steps"])
         self.assertEqual(streams["elements"], 1 << 20)
         self.assertEqual(len(set(alias["addresses"])), 2)
         self.assertEqual(graph["replays"], 1000)
@@ -244,7 +245,7 @@ class DemoTest(CliTest):
         self.assert_fails(run, 1, "keel demo: streams: RESOURCE_EXHAUSTED")
         self.assertRegex(run.stdout, r"(?m)^alias .* yes$")
         self.assertRegex(run.stdout, r"(?m)^streams .* NO$")
-        self.assertIn("3 verified, 1 failed, 0 skipped.", run.stdout)
+        self.assertIn("4 verified, 1 failed, 0 skipped.", run.stdout)
         run = keel("demo", "--json", KEEL_SIM="memory:6MiB")
         self.assertEqual(run.returncode, 1)
         demo = json.loads(run.stdout)
@@ -263,7 +264,7 @@ class DemoTest(CliTest):
         self.assertEqual(code, 0, output)
         self.assertIn("\r" + ESCAPE, output)
         self.assertIn("100%", output)
-        self.assertIn("All 4 steps verified.", output)
+        self.assertIn("All 5 steps verified.", output)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,20 @@ CLI::Option* AddDeviceOption(CLI::App& app, std::string& device) {
       ->check(CLI::Validator(CheckDeviceName, "", "device"));
 }
 
+void AddTransportOption(CLI::App& app, std::string& transport) {
+  app.add_option("--transport", transport,
+                 "What the workers of the tasks are: thread (the default), process or mpi")
+      ->type_name("NAME");
+}
+
+Result<task::Transport> ParseTransport(const std::string& name) {
+  if (name == "thread") return task::Transport::kThread;
+  if (name == "process") return task::Transport::kProcess;
+  if (name == "mpi") return Unimplemented("--transport mpi: this program was built without MPI");
+  return InvalidArgument(fmt::format(
+      "there is no transport '{}'; choose --transport from: thread, process, mpi", name));
+}
+
 Result<hal::Driver*> FindDriver(const std::string& name) {
   for (hal::Driver* driver : hal::Registry::Global().drivers()) {
     if (driver->name() == name) return driver;

@@ -9,6 +9,7 @@
 #include "keel/base/result.h"
 #include "keel/hal/device.h"
 #include "keel/hal/driver.h"
+#include "keel/task/orchestrator.h"
 
 namespace keel::cli {
 
@@ -22,6 +23,10 @@ struct Choice {
 
 void AddDriverOption(CLI::App& app, std::string& driver, const std::string& what);
 CLI::Option* AddDeviceOption(CLI::App& app, std::string& device);
+// --transport thread|process|mpi, for ParseTransport.
+void AddTransportOption(CLI::App& app, std::string& transport);
+// kInvalidArgument lists the transports there are; kUnimplemented: this program has not that one.
+Result<task::Transport> ParseTransport(const std::string& name);
 
 // kNotFound lists the drivers there are.
 Result<hal::Driver*> FindDriver(const std::string& name);

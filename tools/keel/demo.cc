@@ -12,6 +12,7 @@
 
 #include "choice.h"
 #include "command.h"
+#include "demo_pipeline.h"
 #include "demo_steps.h"
 #include "format.h"
 #include "keel/base/version.h"
@@ -26,6 +27,8 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
   Choice choice;
+  std::string transport = "thread";
+  std::string weights = "4MiB";
   bool json = false;
 };
 
@@ -113,7 +116,17 @@ Json ToJson(const hal::DeviceInfo& device, const std::vector<StepReport>& report
           {"verified", verified}};
 }
 
+Result<DemoOptions> ParseDemoOptions(const Options& options) {
+  DemoOptions parsed;
+  KEEL_ASSIGN(parsed.transport, ParseTransport(options.transport));
+  KEEL_ASSIGN(parsed.weights, ParseBytes(options.weights));
+  KEEL_TRY(CheckPipelineWeights(parsed.weights).Annotate("--weights"));
+  return parsed;
+}
+
 ExitCode Run(const Options& options) {
+  const auto demo_options = ParseDemoOptions(options);
+  if (!demo_options.ok()) return ReportError("demo", demo_options.status());
   auto opened = OpenChosen(options.choice);
   if (!opened.ok()) return ReportError("demo", opened.status());
   const std::shared_ptr<hal::InstrumentedDevice> device = hal::Instrumented(*std::move(opened));
@@ -134,9 +147,9 @@ ExitCode Run(const Options& options) {
     Progress progress(options.json ? nullptr : stdout, steps.size(), title_width);
     for (const DemoStep& step : steps) {
       progress.Begin(step.title);
-      reports.push_back(RunStep(step, {device, [&](std::uint64_t done, std::uint64_t total) {
-                                         progress.Update(done, total);
-                                       }}));
+      reports.push_back(RunStep(
+          step, {device, *demo_options,
+                 [&](std::uint64_t done, std::uint64_t total) { progress.Update(done, total); }}));
       const StepReport& report = reports.back();
       std::string result = Paint(report, style, report.outcome());
       result +=
@@ -180,9 +193,14 @@ ExitCode Run(const Options& options) {
 Command AddDemo(CLI::App& parent) {
   auto options = std::make_shared<Options>();
   CLI::App* app = parent.add_subcommand(
-      "demo", "Compute, alias memory, replay graphs and train on a device; verified");
+      "demo", "Compute, alias memory, replay graphs, train, and run tasks; verified");
   AddDriverOption(*app, options->choice.driver, "The driver (default: see 'keel info')");
   AddDeviceOption(*app, options->choice.device);
+  AddTransportOption(*app, options->transport);
+  app->add_option("--weights", options->weights,
+                  "Of the two layers of the pipeline together (default 4MiB)")
+      ->type_name("SIZE")
+      ->check(CLI::Validator(SizeMistake, "", "size"));
   app->add_flag("--json", options->json, "Print one JSON object instead of text");
   app->footer("Exit code 1 when a result is not verified; what a device cannot do is skipped.");
   return {app, [options] { return Run(*options); }};

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "demo_pipeline.h"
 #include "demo_training.h"
 #include "format.h"
 #include "keel/hal/event.h"
@@ -345,6 +346,7 @@ constexpr DemoStep kSteps[] = {
     {"alias", "One memory at two addresses", AliasMissing, RunAlias},
     {"graph", "A graph, recorded and replayed", GraphMissing, RunGraph},
     {"training", "A network, trained in three ways", TrainingMissing, RunTraining},
+    {"pipeline", "Two layers on two of four workers", PipelineMissing, RunPipeline},
 };
 
 }  // namespace

@@ -13,9 +13,11 @@
 #include <string_view>
 #include <vector>
 
+#include "keel/base/bytes.h"
 #include "keel/base/deadline.h"
 #include "keel/base/result.h"
 #include "keel/hal/instrumented.h"
+#include "keel/task/orchestrator.h"
 
 namespace keel::cli {
 
@@ -25,8 +27,15 @@ struct Shown {
   nlohmann::ordered_json details;  // the same for programs
 };
 
+// What the user chose, beside the device.
+struct DemoOptions {
+  task::Transport transport = task::Transport::kThread;  // of the pipeline's workers
+  Bytes weights = 4_MiB;                                 // of its layers together
+};
+
 struct StepContext {
   std::shared_ptr<hal::InstrumentedDevice> device;
+  DemoOptions options;
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;
 };
 

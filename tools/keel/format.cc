@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "keel/base/bytes.h"
+
 namespace keel::cli {
 
 std::string FormatDuration(Seconds duration) {
@@ -55,6 +57,11 @@ Result<std::chrono::microseconds> ParseDuration(std::string_view text) {
     return std::chrono::microseconds(std::llround(microseconds));
   }
   return InvalidArgument(fmt::format("'{}' has an unknown unit: use s, ms or us", text));
+}
+
+std::string SizeMistake(const std::string& text) {
+  const Result<Bytes> parsed = ParseBytes(text);
+  return parsed.ok() ? std::string() : std::string(parsed.status().message());
 }
 
 std::string FormatCount(std::uint64_t count) {

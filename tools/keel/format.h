@@ -19,6 +19,8 @@ std::string FormatDuration(Seconds duration);
 // "5ms", "500us", "1.5s", and "0", the only one without a unit; up to an hour. kInvalidArgument
 // says what is wrong with the text.
 Result<std::chrono::microseconds> ParseDuration(std::string_view text);
+// What is wrong with a size that was given, for the parser; empty if nothing is.
+std::string SizeMistake(const std::string& text);
 // "1,048,576".
 std::string FormatCount(std::uint64_t count);
 

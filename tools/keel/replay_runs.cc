@@ -42,8 +42,6 @@ std::string TitleOf(const Configuration& configuration) {
 
 }  // namespace
 
-std::string SizeMistake(const std::string& text) { return MistakeOf(ParseBytes(text)); }
-
 void AddHistoryFile(CLI::App& app, std::string& file) {
   app.add_option("FILE", file,
                  "A memory snapshot of PyTorch with its history (pickle or JSON), or\n"

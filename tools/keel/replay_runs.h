@@ -27,9 +27,6 @@ struct ReplayChoice {
   std::string recorded_device;  // empty: the one with most events
 };
 
-// What is wrong with a size that was given, for the parser; empty if nothing is.
-std::string SizeMistake(const std::string& text);
-
 void AddHistoryFile(CLI::App& app, std::string& file);
 // `fallback` says what happens without it.
 void AddConfOption(CLI::App& app, ReplayChoice& choice, const std::string& fallback);

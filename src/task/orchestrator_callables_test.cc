@@ -1,0 +1,170 @@
+// Callables through the orchestrator: stored once for each device, counted, and gone with the last
+// use, whatever runs meanwhile and whatever fails.
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "task/orchestrator_test.h"
+
+namespace keel::task {
+namespace {
+
+constexpr unsigned kContents = 100;
+constexpr unsigned kRegistrations = 1000;
+constexpr int kWorkers = 2;
+
+class OrchestratorCallablesTest : public OrchestratorTest {
+ protected:
+  void SetUp() override {
+    OrchestratorTest::SetUp();
+    OrchestratorOptions options = Options(kWorkers);
+    if (GetParam() == Transport::kThread) {
+      const auto driver = hal::SimDriver(kWorkers);
+      for (int i = 0; i < kWorkers; ++i) {
+        devices_.push_back(hal::Instrumented(Need(driver->Open(i))));
+        options.workers[static_cast<std::size_t>(i)].memory =
+            Need(memory::DeviceMemory::Create(devices_.back(), {}));
+      }
+    }
+    options.orchestration = Orchestration::kDevice;
+    Start(std::move(options));
+    for (unsigned i = 0; i < kContents; ++i) images_.push_back(NoopImage(i));
+  }
+  void TearDown() override {
+    orchestrator_.reset();
+    memories_.clear();
+    for (const auto& device : devices_) EXPECT_EQ(hal::ToString(device->Live()), "");
+    OrchestratorTest::TearDown();
+  }
+
+  // Every content so often.
+  std::vector<Callable> RegisterAll() {
+    std::vector<Callable> callables;
+    callables.reserve(kRegistrations);
+    for (unsigned i = 0; i < kRegistrations; ++i) {
+      callables.push_back(Registered(images_[i % kContents]));
+    }
+    return callables;
+  }
+  void ExpectUploads(std::uint64_t count) {
+    for (const WorkerReport& report : orchestrator_->Report()) {
+      EXPECT_EQ(report.uploads, count) << report.worker;
+    }
+  }
+  std::size_t Modules(std::size_t device) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(devices_[device]->Live(), [](const hal::LiveObject& object) {
+          return object.created_by == hal::Primitive::kLoadModule;
+        }));
+  }
+  // As far as it can be seen: the devices of processes are theirs.
+  bool NothingIsLeft() const {
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      if (Modules(i) != 0 || memories_[i]->allocator().allocated() != 0_B) return false;
+    }
+    return true;
+  }
+
+  std::vector<std::shared_ptr<hal::InstrumentedDevice>> devices_;  // of threads
+  std::vector<Image> images_;
+};
+
+INSTANTIATE_TEST_SUITE_P(, OrchestratorCallablesTest,
+                         ::testing::Values(Transport::kThread, Transport::kProcess), TransportName);
+
+TEST_P(OrchestratorCallablesTest, T8_AThousandRegistrationsOfAHundredContentsAreAHundredUploads) {
+  const std::vector<Callable> callables = RegisterAll();
+  ExpectUploads(kContents);
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    EXPECT_EQ(Modules(i), kContents);
+    EXPECT_GT(memories_[i]->allocator().allocated(), 0_B);
+  }
+  // The last one of a content keeps it.
+  for (std::size_t i = 0; i + kContents < callables.size(); ++i) {
+    ASSERT_TRUE(IsOk(orchestrator_->Unregister(callables[i])));
+  }
+  for (std::size_t i = 0; i < devices_.size(); ++i) EXPECT_EQ(Modules(i), kContents);
+  EXPECT_TRUE(IsOk(Submit(callables.back(), {}).Wait(Long())));
+  for (std::size_t i = callables.size() - kContents; i < callables.size(); ++i) {
+    ASSERT_TRUE(IsOk(orchestrator_->Unregister(callables[i])));
+  }
+  EXPECT_TRUE(Soon([&] { return NothingIsLeft(); }));
+  ExpectUploads(kContents);
+  EXPECT_EQ(orchestrator_->Submit(callables[0], {}).status().code(), StatusCode::kNotFound);
+  // Gone, and not only forgotten: the next one is uploaded.
+  EXPECT_TRUE(IsOk(orchestrator_->Unregister(Registered(images_[0]))));
+  ExpectUploads(kContents + 1);
+}
+
+TEST_P(OrchestratorCallablesTest, T8_AlsoWhileTasksRun) {
+  const Callable fill = Registered(FillImage());
+  std::atomic<bool> stop{false};
+  std::thread submitter([&] {
+    for (std::uint32_t i = 0; !stop; ++i) {
+      std::vector<std::uint32_t> out(32);
+      EXPECT_TRUE(
+          IsOk(Submit(fill, Arguments().Add(Tag::kOut, On(out)).AddScalar(i)).Wait(Long())));
+      EXPECT_EQ(out, std::vector<std::uint32_t>(32, i));
+    }
+  });
+  const std::vector<Callable> callables = RegisterAll();
+  ExpectUploads(kContents + 1);
+  // Each with a task that may be under way when it is unregistered.
+  std::vector<TaskHandle> tasks;
+  tasks.reserve(callables.size());
+  for (const Callable callable : callables) {
+    tasks.push_back(Submit(callable, {}));
+    ASSERT_TRUE(IsOk(orchestrator_->Unregister(callable)));
+  }
+  for (const TaskHandle& task : tasks) EXPECT_TRUE(IsOk(task.Wait(Long())));
+  stop = true;
+  submitter.join();
+  EXPECT_TRUE(IsOk(orchestrator_->Unregister(fill)));
+  EXPECT_TRUE(Soon([&] { return NothingIsLeft(); }));
+}
+
+// Whichever call of whichever device fails: nothing of the callable is left on any device, the
+// other callables run, and the next try works.
+TEST_P(OrchestratorCallablesTest, T8_AFailureAtEveryDriverCallLeavesNothing) {
+  if (GetParam() == Transport::kProcess) GTEST_SKIP() << "nobody can fail the calls of a process";
+  const Callable other = Registered(AddImage());
+  const std::size_t modules = Modules(0);
+  const Bytes allocated = memories_[0]->allocator().allocated();
+  int failures = 0;
+  for (const auto& device : devices_) {
+    bool reached = true;
+    for (std::uint64_t k = 1; reached; ++k) {
+      SCOPED_TRACE("call " + std::to_string(k));
+      device->FailNth(k, Internal("injected"));
+      const Result<Callable> callable = orchestrator_->Register(FillImage());
+      const Status unregistered = callable.ok() ? orchestrator_->Unregister(*callable) : OkStatus();
+      reached = device->failed().has_value();
+      device->ClearRules();
+      for (const Status& status : {callable.status(), unregistered}) {
+        if (status.ok()) continue;
+        EXPECT_THAT(MessageOf(status), HasSubstr("injected"));
+        ++failures;
+      }
+      EXPECT_TRUE(IsOk(device->retries().Drain()));
+      for (std::size_t i = 0; i < devices_.size(); ++i) {
+        EXPECT_TRUE(Soon([&] {
+          return Modules(i) == modules && memories_[i]->allocator().allocated() == allocated;
+        })) << i;
+      }
+      ASSERT_FALSE(HasFailure());
+      const Callable fill = Registered(FillImage());
+      std::vector<std::uint32_t> out(8);
+      EXPECT_TRUE(IsOk(Submit(fill, Arguments().Add(Tag::kOut, On(out)).AddScalar(9U),
+                              {.worker = 1, .timeout = {}})
+                           .Wait(Long())));
+      EXPECT_EQ(out, std::vector<std::uint32_t>(8, 9));
+      ASSERT_TRUE(IsOk(orchestrator_->Unregister(fill)));
+    }
+  }
+  EXPECT_GT(failures, 2 * kWorkers);
+  EXPECT_EQ(orchestrator_->Report()[0].restarts, 0U);
+  EXPECT_TRUE(IsOk(orchestrator_->Unregister(other)));
+}
+
+}  // namespace
+}  // namespace keel::task

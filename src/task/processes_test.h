@@ -1,0 +1,72 @@
+// For tests: what there is of processes on this machine.
+#pragma once
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "keel/base/unique_fd.h"
+
+namespace keel::task {
+
+inline std::size_t OpenDescriptors() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
+
+// Memory that this process shares with workers.
+inline std::size_t SharedMappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t found = 0;
+  for (std::string line; std::getline(maps, line);) {
+    found += line.find("memfd:keel-worker") != std::string::npos ? 1 : 0;
+  }
+  return found;
+}
+
+// Of this process; zombies are children.
+inline bool HasChildren() {
+  siginfo_t info{};
+  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+// The children of a process that run a program whose name begins so; also of a process that is
+// not ours. One that is just being started may have its parent's name yet, and is left out.
+inline std::vector<pid_t> ChildrenOf(pid_t parent, const std::string& name = "keel-worker") {
+  std::vector<pid_t> children;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", none)) {
+    const std::string number = entry.path().filename();
+    if (std::isdigit(static_cast<unsigned char>(number[0])) == 0) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::size_t open = text.find('(');
+    const std::size_t close = text.rfind(')');
+    if (open == std::string::npos || close == std::string::npos) continue;  // it is gone
+    if (!text.substr(open + 1, close - open - 1).starts_with(name)) continue;
+    const char state = text.at(close + 2);
+    if (state == 'Z' || state == 'X') continue;
+    if (std::stoi(text.substr(close + 4)) == parent) children.push_back(std::stoi(number));
+  }
+  return children;
+}
+
+inline UniqueFd OpenProcess(pid_t process) {
+  return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+}
+inline bool EndsWithin(const UniqueFd& process, int timeout_ms) {
+  pollfd wait{.fd = process.get(), .events = POLLIN, .revents = 0};
+  return poll(&wait, 1, timeout_ms) == 1;
+}
+
+}  // namespace keel::task
