@@ -20,6 +20,7 @@ tensors, callables and failure.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import math
 import operator
 import os
@@ -123,8 +124,8 @@ class Image:
 
 
 class Callable:
-    """What was registered with an orchestrator. Called with arguments, it submits a task:
-    ``axpy(In(x), InOut(y), f32(2.0), worker=1)``."""
+    """What was registered with an orchestrator, until it is unregistered or nothing refers to it.
+    Called with arguments, it submits a task: ``axpy(In(x), InOut(y), f32(2.0), worker=1)``."""
 
     __slots__ = ("__weakref__", "_callback", "_id", "_orchestrator", "name")
 
@@ -147,6 +148,11 @@ class Callable:
     def unregister(self) -> None:
         """Tasks that were submitted with it still run. Again: NotFoundError."""
         self._orchestrator.unregister(self)
+
+    def __del__(self) -> None:
+        # Unregistered before, or gone with its orchestrator.
+        with contextlib.suppress(Exception):
+            self._orchestrator._raw.unregister(self._id)
 
     def __repr__(self) -> str:
         return f"<keel.task.Callable {self.name!r}>"
@@ -304,7 +310,6 @@ class Orchestrator:
         # What tasks have until they are done.
         self._pending: deque[tuple[_keel.Task, tuple[object, ...]]] = deque()
         self._swept = 0
-        self._callables: dict[int, Callable] = {}
         self._raw = _keel.create_orchestrator(
             self._devices,
             transport,
@@ -421,15 +426,12 @@ class Orchestrator:
         UnsupportedError if workers are not threads: they need an image.
         """
         if isinstance(callable, Image):
-            result = Callable(self, self._raw.register_image(callable._raw), name or "image", None)
-        else:
-            image = kernels if isinstance(kernels, Image) else Image.build(kernels=kernels)
-            callback = called(callable, image.kernels)
-            number = self._raw.register_function(callback, image._raw)
-            label = name or getattr(callable, "__qualname__", None) or type(callable).__name__
-            result = Callable(self, number, str(label), callback)
-        self._callables[result._id] = result
-        return result
+            return Callable(self, self._raw.register_image(callable._raw), name or "image", None)
+        image = kernels if isinstance(kernels, Image) else Image.build(kernels=kernels)
+        callback = called(callable, image.kernels)
+        number = self._raw.register_function(callback, image._raw)
+        label = name or getattr(callable, "__qualname__", None) or type(callable).__name__
+        return Callable(self, number, str(label), callback)
 
     @overload
     def callable(self, function: Function[[Call], object]) -> Callable: ...
@@ -453,7 +455,6 @@ class Orchestrator:
         """Tasks that were submitted with it still run. Again: NotFoundError."""
         self._registered(callable)
         self._raw.unregister(callable._id)
-        self._callables.pop(callable._id, None)
 
     # --- Tasks ---
 
@@ -511,7 +512,6 @@ class Orchestrator:
     def close(self) -> None:
         """Cancel what has not started, wait for what runs, end the workers. Again: nothing."""
         self._raw.close()
-        self._callables.clear()
         self._sweep(True)
         _live.discard(self)
 
@@ -596,5 +596,5 @@ def _end() -> None:
 
 
 atexit.register(_end)
-# A child has none of its parent's.
+# A child leaves alone what its parent has, with locks that other threads may hold for ever.
 os.register_at_fork(after_in_child=_live.clear)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import array
 import gc
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from typing import Any
 
 import keel
+import keel.testing
 import numpy as np
 import pytest
 from conftest import BUILD
@@ -176,6 +178,15 @@ def test_memory_of_others(orchestrator: task.Orchestrator) -> None:
         orchestrator.register_memory(0, foreign)
     with pytest.raises(ValueError, match="no worker 7"):
         orchestrator.register_memory(7, foreign)
+    stream = keel.device.Stream("sim:1")
+    queued = keel.zeros(10, stream=stream)
+    stream.synchronize()
+    hold = keel.testing.hold(stream)
+    hold.__enter__()
+    queued._storage.clear()
+    threading.Timer(0.05, hold.__exit__, (None, None, None)).start()
+    orchestrator.register_memory(1, queued).free()
+    assert stream.query(), "what is queued for an array is waited for"
     known = orchestrator.register_memory(1, foreign)
     assert (known.address, known.shape, known.dtype) == (foreign.address, (100,), "float32")
     c = np.zeros(100, "float32")
@@ -447,19 +458,56 @@ def test_an_orchestrator_that_its_function_refers_to_is_collected() -> None:
 def test_dropping_it_while_a_function_runs_does_not_hang() -> None:
     made = task.Orchestrator([0], stop_timeout=60)
     gate = Gate()
+    kept: list[bool] = []
+    x = np.zeros(10, "float32")
+    weak = weakref.ref(x)
+
+    def function(call: task.Call) -> None:
+        gate(call)
+        kept.append(weak() is not None)
+
+    running = made.register(function)
+    first = made.submit(running, x)
+    del x
+    assert gate.begun.wait(60)
+    threading.Timer(0.05, gate.open.set).start()
+    del made, running
+    gc.collect()
+    assert first.done
+    assert kept[0], "the task had its array to the end"
+    first.wait()
+
+
+def test_closing_cancels_what_has_not_started() -> None:
+    made = task.Orchestrator([0], stop_timeout=60)
+    gate = Gate()
     x = np.zeros(10, "float32")
     running = made.register(gate)
     first = made.submit(running, InOut(x))
     second = made.submit(running, InOut(x))
     assert gate.begun.wait(60)
     threading.Timer(0.05, gate.open.set).start()
-    del made, running
-    gc.collect()
-    assert first.done
+    made.close()
     first.wait()
     with pytest.raises(keel.Error) as cancelled:
         second.wait()
     assert cancelled.value.code == "CANCELLED"
+
+
+def test_a_callable_that_nobody_has_is_unregistered(orchestrator: task.Orchestrator) -> None:
+    before = keel.memory.memory_allocated("sim:0")
+    image = task.Image.build(_code("Noop"))
+    noop = orchestrator.register(image)
+    assert keel.memory.memory_allocated("sim:0") > before, "the image is on the device"
+    last = noop()
+    del noop
+    last.wait(60)
+    orchestrator.wait_all(60)
+    # By a thread of the orchestrator's, if the task was under way.
+    until = time.monotonic() + 60
+    while keel.memory.memory_allocated("sim:0") != before and time.monotonic() < until:
+        time.sleep(0.001)
+    assert keel.memory.memory_allocated("sim:0") == before
 
 
 def test_a_closed_one_refuses() -> None:

@@ -26,6 +26,16 @@ def test_the_end_of_the_interpreter_with_tasks_under_way(run: Run) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", "")
 
 
+def test_the_end_of_the_interpreter_lets_end_what_runs(run: Run) -> None:
+    result = run(
+        START.replace("0.2", "60") + "@o.callable\n"
+        "def long(call): begun.set(); time.sleep(0.1); print('ended', flush=True)\n"
+        "o.submit(long, worker=0); o.submit(long, worker=0)\n"
+        "begun.wait()\n"
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, "ended\nended\n", "")
+
+
 @pytest.mark.parametrize(
     "hangs",
     [
