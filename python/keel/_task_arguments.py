@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from keel import _dlpack, _keel
 from keel._array import _bytes_of, _is_numpy, _numpy_dtype, _shape_of_view
-from keel._dtypes import DType, dtype_of, dtype_of_format
+from keel._dtypes import DTYPES, DType, dtype_of, dtype_of_format
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -120,6 +120,19 @@ def _host_of_dlpack(value: Any, writes: bool) -> Host:
     return Host(tensor.address, math.prod(shape) * dtype.itemsize, shape, dtype, tensor)
 
 
+def foreign_of(value: Any) -> tuple[DType, tuple[int, ...], bool]:
+    """Type and shape of another library's tensor on a device, and whether it must not be
+    written."""
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if interface is None:
+        tensor = _keel.take_dlpack(_dlpack.capsule(value, stream=-1))
+        return (*_dlpack.describe(tensor), tensor.read_only)
+    for dtype in DTYPES.values():
+        if dtype.typestr == interface["typestr"]:
+            return dtype, tuple(interface["shape"]), bool(interface["data"][1])
+    raise TypeError(f"elements of {interface['typestr']!r} cannot be in a tensor")
+
+
 # --- Memory on a worker ---------------------------------------------------------------------------
 
 
@@ -140,6 +153,7 @@ class Resident:
         "_freed",
         "_keeps",
         "_orchestrator",
+        "_read_only",
         "_registered",
         "_shape",
         "_worker",
@@ -152,6 +166,7 @@ class Resident:
     _dtype: DType
     _base: Resident | None
     _registered: bool
+    _read_only: bool
     _keeps: object
     _freed: bool
 
@@ -170,6 +185,7 @@ class Resident:
         base: Resident | None = None,
         registered: bool = False,
         keeps: object = None,
+        read_only: bool = False,
     ) -> Resident:
         self = cls.__new__(cls)
         self._orchestrator = orchestrator
@@ -180,6 +196,7 @@ class Resident:
         self._base = base
         self._registered = registered
         self._keeps = keeps
+        self._read_only = read_only
         self._freed = False
         return self
 
@@ -205,6 +222,11 @@ class Resident:
         return math.prod(self._shape) * self._dtype.itemsize
 
     @property
+    def read_only(self) -> bool:
+        """Whether it is memory of another library's that must not be written."""
+        return self._read_only
+
+    @property
     def freed(self) -> bool:
         return self._freed if self._base is None else self._base.freed
 
@@ -228,6 +250,7 @@ class Resident:
             (stop - start, *self._shape[1:]),
             self._dtype,
             base=self if self._base is None else self._base,
+            read_only=self._read_only,
         )
 
     def __repr__(self) -> str:
@@ -339,6 +362,8 @@ def arguments_of(orchestrator: Orchestrator, arguments: Iterable[Any]) -> Argume
                 raise ValueError(f"argument {len(tensors)} is of another orchestrator")
             if value.freed:
                 raise ValueError(f"argument {len(tensors)} was freed")
+            if writes and value.read_only:
+                raise ValueError(f"argument {len(tensors)} cannot be written to")
             shape = list(value.shape)
             tensors.append((argument.tag, value.address, shape, value.dtype, True))
             keeps.append(value)

@@ -40,8 +40,18 @@ from keel._dtypes import DTypeLike, dtype_of
 from keel._program import f32, f64, i32, i64, u32, u64
 from keel._selection import DeviceLike, name_of
 from keel._spans import span_of
-from keel._task_arguments import Arguments, In, InOut, Out, Resident, arguments_of, host_of
+from keel._task_arguments import (
+    Arguments,
+    In,
+    InOut,
+    Out,
+    Resident,
+    arguments_of,
+    foreign_of,
+    host_of,
+)
 from keel._task_call import Call, Tensor, called
+from keel._task_image import Image
 from keel.errors import Error, UnsupportedError
 
 __all__ = [
@@ -65,62 +75,7 @@ __all__ = [
     "u64",
 ]
 
-STANDARD = "keel"
-"""The name of the set of kernels that Keel brings."""
-
-
 # --- Callables ------------------------------------------------------------------------------------
-
-
-class Image:
-    """A callable as bytes: orchestration code, and the kernels that it launches by number. Without
-    orchestration code it is the kernels of a function: ``register(function, kernels=image)``."""
-
-    __slots__ = ("_raw",)
-
-    def __init__(self, data: bytes) -> None:
-        """InvalidArgumentError says what is wrong with the bytes, and where."""
-        self._raw = _keel.parse_image(data)
-
-    @classmethod
-    def _of(cls, raw: _keel.Image) -> Image:
-        self = cls.__new__(cls)
-        self._raw = raw
-        return self
-
-    @classmethod
-    def build(
-        cls,
-        orchestration: bytes | str | os.PathLike[str] | None = None,
-        *,
-        parts: Iterable[bytes | str] = (STANDARD,),
-        kernels: Iterable[str | tuple[int, str]] = (),
-    ) -> Image:
-        """``orchestration`` is a shared object, as bytes or the path of a file. A part is code in
-        the device's own format, or the name of a registered set. A kernel is a name in part 0, or
-        the number of a part and a name; its number is its place."""
-        if isinstance(orchestration, (str, os.PathLike)):
-            with open(orchestration, "rb") as file:
-                orchestration = file.read()
-        named = [(0, kernel) if isinstance(kernel, str) else kernel for kernel in kernels]
-        return cls._of(_keel.build_image(orchestration, list(parts) if named else [], named))
-
-    @property
-    def kernels(self) -> list[str]:
-        """Their names, by number."""
-        return self._raw.kernels
-
-    @property
-    def orchestrated(self) -> bool:
-        """Whether it has orchestration code."""
-        return self._raw.orchestrated
-
-    def __bytes__(self) -> bytes:
-        return self._raw.data
-
-    def __repr__(self) -> str:
-        kind = "image" if self.orchestrated else "kernels"
-        return f"<keel.task.Image, {kind}: {', '.join(self.kernels) or 'none'}>"
 
 
 class Callable:
@@ -359,6 +314,8 @@ class Orchestrator:
     def copy_to(self, destination: Resident, source: Any) -> None:
         """From the host: an array of the same type and shape, or as many bytes. Waits for the
         tasks, submitted before, that use the memory; done when it returns."""
+        if destination.read_only:
+            raise ValueError("this is another library's memory, which it lets nobody write")
         host = host_of(source, False)
         self._check(
             destination, host.dtype.name, host.shape, isinstance(source, (bytes, bytearray))
@@ -397,11 +354,21 @@ class Orchestrator:
                 raise ValueError(f"the array is on {array.device}, worker {worker} on {device}")
             array.stream.synchronize()
             address, nbytes, shape, kind = array.address, array.nbytes, array.shape, array._dtype
+            read_only = array.read_only
         else:
             address, nbytes = span_of(array, device)
-            shape, kind = tuple(array.shape), dtype_of(_dtype_name(array))
+            kind, shape, read_only = foreign_of(array)
         self._raw.register_memory(worker, address, nbytes)
-        return Resident._of(self, worker, address, shape, kind, registered=True, keeps=array)
+        return Resident._of(
+            self,
+            worker,
+            address,
+            shape,
+            kind,
+            registered=True,
+            keeps=array,
+            read_only=read_only,
+        )
 
     def unregister_memory(self, block: Resident) -> None:
         """StateError while tasks use it."""
@@ -572,12 +539,6 @@ class Orchestrator:
             raise TypeError(f"elements of {dtype} are given, and {block.dtype} on the worker")
         elif tuple(shape) != block.shape:
             raise ValueError(f"the shape {shape} is given, and {block.shape} is on the worker")
-
-
-def _dtype_name(array: Any) -> str:
-    """Of another library's tensor; PyTorch writes "torch.float32"."""
-    dtype = array.dtype
-    return str(getattr(dtype, "name", dtype)).rpartition(".")[2]
 
 
 # --- The end of the interpreter -------------------------------------------------------------------

@@ -205,6 +205,64 @@ def test_memory_of_others(orchestrator: task.Orchestrator) -> None:
     assert gone() is None
 
 
+class Interface:
+    """Another library's tensor, of which no more is known."""
+
+    def __init__(self, owner: keel.Array, **changes: Any) -> None:
+        self.owner = owner
+        self.__cuda_array_interface__ = {**owner.__cuda_array_interface__, **changes}
+
+
+def test_tensors_of_other_libraries_on_the_device(cuda: str) -> None:
+    with task.Orchestrator([cuda]) as orchestrator:
+        double = orchestrator.register(lambda call: call[0].copy_from(call[0].numpy() * 2))
+        owner = keel.from_numpy(np.arange(6, dtype="float32").reshape(2, 3), device=cuda)
+        owner.stream.synchronize()
+        known = orchestrator.register_memory(0, Interface(owner))
+        assert (known.address, known.shape, known.dtype) == (owner.address, (2, 3), "float32")
+        double(InOut(known)).wait(60)
+        assert np.array_equal(owner.numpy(), 2 * np.arange(6).reshape(2, 3))
+        known.free()
+        frozen = orchestrator.register_memory(0, Interface(owner, data=(owner.address, True)))
+        with pytest.raises(ValueError, match="cannot be written"):
+            double(InOut(frozen))
+        with pytest.raises(ValueError, match="nobody write"):
+            frozen.copy_from(np.zeros((2, 3), "float32"))
+        assert frozen[1:].read_only
+        frozen.free()
+        with pytest.raises(BufferError, match="gaps"):
+            orchestrator.register_memory(0, Interface(owner, strides=(4, 8)))
+        with pytest.raises(TypeError, match="<M8"):
+            orchestrator.register_memory(0, Interface(owner, typestr="<M8"))
+        owner.close()
+
+
+class Dlpack:
+    """A tensor on the host that has DLPack and nothing else, as PyTorch's."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        return self.array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def test_tensors_of_other_libraries_on_the_host(either: task.Orchestrator) -> None:
+    add = either.register(task.Image.build(_code("Add"), kernels=["keel_add"]))
+    a, c = np.arange(9, dtype="float32"), np.zeros(9, "float32")
+    tensor = Dlpack(c)
+    assert either.submit(add, Dlpack(a), a, Out(tensor)).result(60) is tensor
+    assert np.array_equal(c, 2 * a)
+    view = memoryview(bytearray(36)).cast("f")
+    either.submit(add, a, a, Out(view)).wait(60)
+    assert view.tolist() == c.tolist()
+    with pytest.raises(BufferError, match="gaps"):
+        either.submit(add, Dlpack(np.ones((3, 3), "float32").T))
+
+
 def test_memory_of_this_process_is_not_a_processs() -> None:
     with task.Orchestrator([0], transport="process") as processes:
         mine = keel.zeros(10)
