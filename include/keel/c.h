@@ -1,5 +1,5 @@
 /* The C interface of Keel: devices, device and pinned host memory, limits, statistics, snapshots;
- * graphs, in keel/c_graph.h.
+ * graphs, in keel/c_graph.h; devices as workers, in keel/c_task.h.
  *
  * Everything works on the allocators of the process (keel/memory/process_memory.h), so that what C,
  * C++, Python and a framework's plugin use is one memory with one limit.
@@ -38,9 +38,9 @@ extern "C" {
 /* --- Versions and errors -----------------------------------------------------------------------
  */
 
-/* Which functions there are: 1 is the first, 2 has graphs. Later ones have what earlier ones have.
- */
-#define KEEL_C_LEVEL 2
+/* Which functions there are: 1 is the first, 2 has graphs, 3 has tasks. Later ones have what
+ * earlier ones have. */
+#define KEEL_C_LEVEL 3
 
 /* Of the library that runs, which may be newer than this header. */
 KEEL_C_EXPORT int32_t keel_c_level(void);
@@ -280,5 +280,6 @@ KEEL_C_EXPORT keel_status keel_history_get_count(uint64_t* count);
 /* NOLINTEND(modernize-*) */
 
 #include "keel/c_graph.h" /* IWYU pragma: export */
+#include "keel/c_task.h"  /* IWYU pragma: export */
 
 #endif /* KEEL_C_H_ */

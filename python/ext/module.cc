@@ -10,6 +10,7 @@
 #include "pinned.h"
 #include "storage.h"
 #include "stream.h"
+#include "task.h"
 
 NB_MODULE(_keel, m) {
   // A program that ends with arrays in its variables has not leaked them.
@@ -24,4 +25,6 @@ NB_MODULE(_keel, m) {
   keel::python::BindCallback(m);
   keel::python::BindProgram(m);
   keel::python::BindGraph(m);
+  keel::python::BindTaskCall(m);
+  keel::python::BindTask(m);
 }

@@ -7,10 +7,10 @@
 
 Importing opens no device and needs none. ``keel.memory`` has the numbers, snapshots and limits of
 the allocators that the whole process shares; ``keel.device`` the devices, streams and events;
-``keel.graph`` programs that are recorded once and replayed.
+``keel.graph`` programs that are recorded once and replayed; ``keel.task`` devices as workers.
 """
 
-from keel import _keel, device, graph, memory
+from keel import _keel, device, graph, memory, task
 from keel._array import Array, empty, from_dlpack, from_numpy, zeros
 from keel.errors import (
     DeviceLostError,
@@ -46,5 +46,6 @@ __all__ = [
     "from_numpy",
     "graph",
     "memory",
+    "task",
     "zeros",
 ]

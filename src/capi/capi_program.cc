@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "capi/callers_function.h"
 #include "capi/graph_objects.h"
 #include "capi/handles.h"
 #include "capi/last_error.h"
@@ -46,46 +46,6 @@ Status AddModule(const std::shared_ptr<DeviceMemory>& memory, Result<hal::Module
 
 // --- Functions of the caller's -------------------------------------------------------------------
 
-// Their data, with its end.
-struct Data {
-  Data(void* its_data, keel_destroy_function its_destroy) : data(its_data), destroy(its_destroy) {}
-  ~Data() {
-    if (destroy != nullptr) destroy(data);
-  }
-  Data(const Data&) = delete;
-  Data& operator=(const Data&) = delete;
-  void* const data;
-  keel_destroy_function destroy;
-};
-
-// If what takes it over fails, the data stays the caller's.
-template <class Body>
-Status WithData(void* data, keel_destroy_function destroy, Body body) {
-  auto owned = std::make_shared<Data>(data, nullptr);
-  body(owned);
-  owned->destroy = destroy;
-  return OkStatus();
-}
-
-Status CallTraced(keel_trace_function function, void* data, const keel_trace_context& context) {
-  const std::uint64_t failed = FailedCalls();
-  keel_status status = KEEL_STATUS_UNKNOWN;
-  try {
-    status = function(&context, data);
-  } catch (const std::exception& error) {
-    return Internal(std::string("it threw: ") + error.what());
-  } catch (...) {
-    return Internal("it threw something");
-  }
-  if (status == KEEL_STATUS_OK) return OkStatus();
-  const bool known = status > 0 && status <= KEEL_STATUS_UNAUTHENTICATED;
-  const auto code = known ? static_cast<StatusCode>(status) : StatusCode::kUnknown;
-  const bool told = FailedCalls() != failed && keel_last_error_status() == status;
-  return Status(code, told ? std::string(keel_last_error_message())
-                           : fmt::format("it returned {}",
-                                         known ? StatusCodeName(code) : fmt::format("{}", status)));
-}
-
 graph::TraceFunction Traced(const BuilderObject& builder, std::vector<graph::Operand> uses,
                             keel_trace_function function, std::shared_ptr<Data> data) {
   return [memory = builder.memory, device = builder.device, uses = std::move(uses), function,
@@ -109,7 +69,7 @@ graph::TraceFunction Traced(const BuilderObject& builder, std::vector<graph::Ope
     given.capturing = context.capturing() ? 1 : 0;
     std::uint64_t graph = 0;
     if (context.takes_graph()) given.graph = &graph;
-    Status status = CallTraced(function, data->data, given);
+    Status status = CallCallers([&] { return function(&given, data->data); });
     static_cast<void>(Remove(stream));  // unless the function did
     context.Give(hal::GraphHandle{graph});
     return status;
@@ -164,6 +124,7 @@ Status AddFunction(BuilderObject& object, AddMember add, const char* name, const
   return WithData(data, destroy, [&](const std::shared_ptr<Data>& owned) {
     auto call = Traced(object, operands, function, owned);
     ((*object.builder).*add)(name, std::move(operands), std::move(call));
+    return OkStatus();
   });
 }
 
@@ -352,6 +313,7 @@ keel_status keel_program_builder_call(keel_program_builder builder, keel_host_fu
     return capi::WithData(data, destroy, [&](const std::shared_ptr<capi::Data>& owned) {
       object.builder->Keep(owned);
       object.builder->Call({.function = function, .data = data});
+      return OkStatus();
     });
   });
 }

@@ -1,31 +1,11 @@
 /* The C interface as a C99 program sees it, linked with libkeel.so like any user's. */
+#include "capi/capi_test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "keel/c.h"
-
-static int failures = 0;
-
-static void fail(int line, const char* what) {
-  fprintf(stderr, "capi_test.c:%d: %s; the newest error: %s: %s\n", line, what,
-          keel_status_name(keel_last_error_status()), keel_last_error_message());
-  ++failures;
-}
-
-#define CHECK(condition)                          \
-  do {                                            \
-    if (!(condition)) fail(__LINE__, #condition); \
-  } while (0)
-
-/* The call is refused so, and the message has this in it. */
-static void refused(int line, keel_status got, keel_status wanted, const char* part) {
-  if (got != wanted) fail(line, keel_status_name(got));
-  if (got != keel_last_error_status()) fail(line, "another status was kept");
-  if (strstr(keel_last_error_message(), part) == NULL) fail(line, part);
-}
-#define REFUSED(call, wanted, part) refused(__LINE__, (call), (wanted), (part))
-#define WRONG(call, part) REFUSED(call, KEEL_STATUS_INVALID_ARGUMENT, part)
 
 struct count {
   int calls;

@@ -38,12 +38,13 @@ struct KindList {
   }
   static constexpr std::size_t kCount = sizeof...(Handles);
 };
-using Kinds =
-    KindList<keel_device, keel_stream, keel_module, keel_kernel, keel_program_builder, keel_program,
-             keel_scratch_arena, keel_memory_budget, keel_executable, keel_lease, keel_output>;
+using Kinds = KindList<keel_device, keel_stream, keel_module, keel_kernel, keel_program_builder,
+                       keel_program, keel_scratch_arena, keel_memory_budget, keel_executable,
+                       keel_lease, keel_output, keel_orchestrator, keel_task, keel_task_call>;
 constexpr std::array<std::string_view, Kinds::kCount> kNames = {
-    "device",        "stream",        "module",     "kernel", "program builder", "program",
-    "scratch arena", "memory budget", "executable", "lease",  "output"};
+    "device",  "stream",        "module",        "kernel",     "program builder",
+    "program", "scratch arena", "memory budget", "executable", "lease",
+    "output",  "orchestrator",  "task",          "task call"};
 
 template <class Handle>
 constexpr std::uint64_t kKindOf = Kinds::NumberOf<Handle>();
@@ -196,6 +197,16 @@ template Result<std::shared_ptr<ObjectOf<keel_lease>>> Remove(keel_lease);
 template Result<keel_output> Add<keel_output>(std::shared_ptr<ObjectOf<keel_output>>);
 template Result<std::shared_ptr<ObjectOf<keel_output>>> Find(keel_output);
 template Result<std::shared_ptr<ObjectOf<keel_output>>> Remove(keel_output);
+template Result<keel_orchestrator> Add<keel_orchestrator>(
+    std::shared_ptr<ObjectOf<keel_orchestrator>>);
+template Result<std::shared_ptr<ObjectOf<keel_orchestrator>>> Find(keel_orchestrator);
+template Result<std::shared_ptr<ObjectOf<keel_orchestrator>>> Remove(keel_orchestrator);
+template Result<keel_task> Add<keel_task>(std::shared_ptr<ObjectOf<keel_task>>);
+template Result<std::shared_ptr<ObjectOf<keel_task>>> Find(keel_task);
+template Result<std::shared_ptr<ObjectOf<keel_task>>> Remove(keel_task);
+template Result<keel_task_call> Add<keel_task_call>(std::shared_ptr<ObjectOf<keel_task_call>>);
+template Result<std::shared_ptr<ObjectOf<keel_task_call>>> Find(keel_task_call);
+template Result<std::shared_ptr<ObjectOf<keel_task_call>>> Remove(keel_task_call);
 
 Result<std::shared_ptr<StreamObject>> Find(const std::shared_ptr<DeviceMemory>& memory,
                                            keel_stream stream) {

@@ -33,6 +33,10 @@ struct BudgetObject;
 struct ExecutableObject;
 struct LeaseObject;
 struct OutputObject;
+// And those of keel/c_task.h: task_objects.h.
+struct OrchestratorObject;
+struct TaskObject;
+struct TaskCallObject;
 
 template <class Handle>
 struct Behind;
@@ -79,6 +83,18 @@ struct Behind<keel_lease> {
 template <>
 struct Behind<keel_output> {
   using Object = OutputObject;
+};
+template <>
+struct Behind<keel_orchestrator> {
+  using Object = OrchestratorObject;
+};
+template <>
+struct Behind<keel_task> {
+  using Object = TaskObject;
+};
+template <>
+struct Behind<keel_task_call> {
+  using Object = TaskCallObject;
 };
 template <class Handle>
 using ObjectOf = typename Behind<Handle>::Object;

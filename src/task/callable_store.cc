@@ -41,6 +41,7 @@ Status StoredCallable::Load(const std::shared_ptr<OwnStream>& on, bool on_device
     }
     kernels_.push_back(*found);
   }
+  if (image_.orchestration().empty()) return OkStatus();
   return (on_device ? LoadOnDevice(deadline) : LoadOnHost()).Annotate("the orchestration code");
 }
 
@@ -168,7 +169,7 @@ Result<std::shared_ptr<StoredCallable>> CallableStore::Register(const Image& ima
   const MutexLock lock(state.mutex);
   if (status.ok()) {
     entry->callable = callable;
-    if (state.on_device) ++state.uploads;
+    if (callable->buffer()) ++state.uploads;
   } else {
     entry->error = status;
     state.entries.erase(

@@ -4,7 +4,8 @@
 // registration loads the kernels and, for orchestration on the device, uploads the image: one
 // buffer, in one copy, with the table of kernel addresses filled in; the orchestration code is
 // loaded from its offset in that buffer. For orchestration on the host the code is loaded on the
-// host, and nothing is uploaded but what LoadModule does with the kernels.
+// host, and nothing is uploaded but what LoadModule does with the kernels. Of an image without
+// orchestration code only the kernels are loaded: its function is somebody else's.
 //
 // A StoredCallable is alive while somebody holds it: the store while it is registered, and each
 // task that runs it. When the last one lets go everything is given back. Registering a callable

@@ -17,7 +17,7 @@ Deadline Sooner(Deadline a, Deadline b) { return a.when() < b.when() ? a : b; }
 // Whether the worker works with the caller's own memory, if there is no region for it.
 bool UsesMemory(RequestKind kind) {
   return kind == RequestKind::kCopyTo || kind == RequestKind::kCopyFrom ||
-         kind == RequestKind::kRegister;
+         kind == RequestKind::kRegister || kind == RequestKind::kRegisterFunction;
 }
 
 // What undoes a request whose result nobody has.
@@ -27,6 +27,7 @@ std::optional<Request> Undo(const Request& request, const Reply& reply) {
     case RequestKind::kAllocate:
       return Request{.kind = RequestKind::kFree, .address = reply.value};
     case RequestKind::kRegister:
+    case RequestKind::kRegisterFunction:
       return Request{.kind = RequestKind::kUnregister, .address = reply.value};
     default:
       return std::nullopt;
@@ -272,6 +273,13 @@ Result<std::uint64_t> ControlCalls::Register(const Image& image, Deadline deadli
     KEEL_TRY(status);
   }
   KEEL_ASSIGN(const Reply reply, Exchange(request, deadline));
+  return reply.value;
+}
+
+Result<std::uint64_t> ControlCalls::RegisterFunction(const HostCode& code, Deadline deadline) {
+  KEEL_ASSIGN(const Reply reply, Call({.kind = RequestKind::kRegisterFunction,
+                                       .place = reinterpret_cast<std::uintptr_t>(&code)},
+                                      deadline));
   return reply.value;
 }
 

@@ -39,6 +39,8 @@ class ControlCalls {
   Status CopyFrom(std::byte* destination, DeviceAddress source, std::uint64_t size,
                   Deadline deadline);
   Result<std::uint64_t> Register(const Image& image, Deadline deadline);
+  // With a thread only.
+  Result<std::uint64_t> RegisterFunction(const HostCode& code, Deadline deadline);
   // Does not wait for an answer; only for its turn.
   void SendStop(Deadline deadline);
 

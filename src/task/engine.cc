@@ -14,6 +14,7 @@
 #include "keel/base/log.h"
 #include "keel/base/mutex.h"
 #include "task/callable_store.h"
+#include "task/host_run.h"
 #include "task/own_stream.h"
 #include "task/stored_callable.h"
 
@@ -29,20 +30,6 @@ static_assert(kArgumentsRoom.count() >= sizeof(ArgumentsHeader) +
                                             Arguments::kMaxTensors * (sizeof(Tensor) + 1) +
                                             Arguments::kMaxScalars * 8 + 8);
 
-// What the code returned, as a status. Three codes are the engine's to say: whoever sees them gives
-// the device up.
-Status OutcomeOf(std::int32_t code, std::string_view message) {
-  if (code == 0) return OkStatus();
-  auto status = static_cast<StatusCode>(code);
-  if (code < 0 || status > StatusCode::kUnauthenticated ||
-      status == StatusCode::kDeadlineExceeded || status == StatusCode::kUnavailable ||
-      status == StatusCode::kDeviceLost) {
-    status = StatusCode::kUnknown;
-  }
-  if (message.empty()) return {status, fmt::format("its orchestration code returned {}", code)};
-  return {status, std::string(message)};
-}
-
 Status NoSuchCallable(std::uint64_t callable) {
   return NotFound(fmt::format("callable {} is not registered", callable));
 }
@@ -51,60 +38,16 @@ std::string_view Text(const char* message, std::size_t size) {
   return {message, static_cast<std::size_t>(std::find(message, message + size, '\0') - message)};
 }
 
-// Orchestration by the host: the kernels go to the stream as the code launches them.
-class HostCall {
- public:
-  HostCall(hal::Device& device, hal::StreamHandle stream, const StoredCallable& callable)
-      : device_(device), stream_(stream), callable_(callable) {}
-
-  Status Run(std::span<const std::byte> arguments) {
-    Frame frame;
-    frame.self = this;
-    frame.kernel_count = static_cast<std::uint32_t>(callable_.kernels().size());
-    frame.arguments = arguments.data();
-    frame.arguments_size = arguments.size();
-    frame.launch = &HostCall::Launch;
-    const int code = callable_.function()(&frame);
-    if (!refused_.ok()) return refused_;
-    return OutcomeOf(code, Text(frame.message, sizeof(frame.message)));
-  }
-
- private:
-  struct Frame : hal::OrchestrationCall {
-    HostCall* self = nullptr;
-  };
-
-  static int Launch(hal::OrchestrationCall* call, std::uint32_t kernel, const hal::LaunchDims* dims,
-                    const hal::KernelArg* args, std::size_t arg_count) {
-    HostCall& self = *static_cast<Frame*>(call)->self;
-    const Status status = self.Launch(kernel, *dims, {args, arg_count});
-    if (status.ok()) return 0;
-    if (self.refused_.ok()) self.refused_ = status;
-    return call->Fail(static_cast<int>(status.code()), std::string(status.message()).c_str());
-  }
-
-  Status Launch(std::uint32_t kernel, const hal::LaunchDims& dims,
-                std::span<const hal::KernelArg> args) {
-    if (kernel >= callable_.kernels().size()) {
-      return InvalidArgument(
-          fmt::format("it launches kernel {}, and has {}", kernel, callable_.kernels().size()));
-    }
-    return device_.LaunchKernel(stream_, {callable_.kernels()[kernel], dims, args})
-        .Annotate(fmt::format("kernel {}", kernel));
-  }
-
-  hal::Device& device_;
-  const hal::StreamHandle stream_;
-  const StoredCallable& callable_;
-  Status refused_;
-};
-
 }  // namespace
 
 struct Engine::State {
+  struct Callable {
+    std::shared_ptr<StoredCallable> stored;
+    std::shared_ptr<const HostFunction> function;  // null: the image's own code
+  };
   // What a task has while it runs.
   struct Task {
-    std::shared_ptr<StoredCallable> callable;
+    Callable callable;
     DeviceAddress temporary{};
     bool launched = false;  // and not known to be done
     const std::atomic<bool>* killed = nullptr;
@@ -118,7 +61,8 @@ struct Engine::State {
 
   ~State();
 
-  Result<std::shared_ptr<StoredCallable>> Find(std::uint64_t callable);
+  Result<Callable> Find(std::uint64_t callable);
+  std::uint64_t Add(Callable callable);
   Status EndAbandoned(Deadline deadline);
   Status Run(Task& task, const Arguments& arguments, Deadline deadline);
   Status CopyIn(Task& task, Arguments& arguments, Deadline deadline);
@@ -142,7 +86,7 @@ struct Engine::State {
 
   Mutex mutex;
   std::set<DeviceAddress> blocks KEEL_GUARDED_BY(mutex);
-  std::map<std::uint64_t, std::shared_ptr<StoredCallable>> callables KEEL_GUARDED_BY(mutex);
+  std::map<std::uint64_t, Callable> callables KEEL_GUARDED_BY(mutex);
   std::uint64_t last_callable KEEL_GUARDED_BY(mutex) = 0;
   EngineStats stats KEEL_GUARDED_BY(mutex);
 };
@@ -230,22 +174,42 @@ Status Engine::CopyFrom(void* destination, DeviceAddress source, Bytes size, Dea
 }
 
 Result<std::uint64_t> Engine::Register(const Image& image, Deadline deadline) {
-  KEEL_ASSIGN(std::shared_ptr<StoredCallable> callable, state_->store->Register(image, deadline));
-  const MutexLock lock(state_->mutex);
-  state_->callables.emplace(++state_->last_callable, std::move(callable));
-  return state_->last_callable;
+  if (image.orchestration().empty()) {
+    return InvalidArgument(
+        "the image has kernels and no orchestration code: register it with a function");
+  }
+  KEEL_ASSIGN(std::shared_ptr<StoredCallable> stored, state_->store->Register(image, deadline));
+  return state_->Add({std::move(stored), nullptr});
+}
+
+Result<std::uint64_t> Engine::RegisterFunction(const HostCode& code, Deadline deadline) {
+  if (code.function == nullptr || *code.function == nullptr) {
+    return InvalidArgument("there is no function");
+  }
+  if (!code.kernels.orchestration().empty()) {
+    return InvalidArgument("the image of a function has orchestration code, which nobody runs");
+  }
+  KEEL_ASSIGN(std::shared_ptr<StoredCallable> stored,
+              state_->store->Register(code.kernels, deadline));
+  return state_->Add({std::move(stored), code.function});
+}
+
+std::uint64_t Engine::State::Add(Callable callable) {
+  const MutexLock lock(mutex);
+  callables.emplace(++last_callable, std::move(callable));
+  return last_callable;
 }
 
 Status Engine::Unregister(std::uint64_t callable) {
-  std::shared_ptr<StoredCallable> stored;
+  State::Callable gone;  // outside of the lock
   {
     const MutexLock lock(state_->mutex);
     const auto found = state_->callables.find(callable);
     if (found == state_->callables.end()) return NoSuchCallable(callable);
-    stored = std::move(found->second);
+    gone = std::move(found->second);
     state_->callables.erase(found);
   }
-  return state_->store->Unregister(stored);
+  return state_->store->Unregister(gone.stored);
 }
 
 EngineStats Engine::Stats() const {
@@ -290,7 +254,7 @@ Status Engine::State::EndAbandoned(Deadline deadline) {
   return OkStatus();
 }
 
-Result<std::shared_ptr<StoredCallable>> Engine::State::Find(std::uint64_t callable) {
+Result<Engine::State::Callable> Engine::State::Find(std::uint64_t callable) {
   const MutexLock lock(mutex);
   const auto found = callables.find(callable);
   if (found == callables.end()) return NoSuchCallable(callable);
@@ -364,11 +328,13 @@ Status Engine::State::CopyOut(const Task& task, const Arguments& arguments, cons
 }
 
 Status Engine::State::Execute(Task& task, const Arguments& placed, Deadline deadline) {
-  const bool on_host = task.callable->function() != nullptr;
+  const StoredCallable& stored = *task.callable.stored;
+  const HostFunction* const function = task.callable.function.get();
+  const bool on_host = function != nullptr || stored.function() != nullptr;
   task.launched = true;
-  Status status = on_host
-                      ? HostCall(tasks->device(), tasks->get(), *task.callable).Run(placed.Encode())
-                      : LaunchOnDevice(task, placed);
+  Status status =
+      on_host ? RunOnHost({memory, tasks->get(), stored, function, deadline}, placed.Encode())
+              : LaunchOnDevice(task, placed);
   // Kernels that were launched run also if a later launch was refused, and use the memory.
   KEEL_TRY(tasks->device().SynchronizeStream(tasks->get(), deadline));
   task.launched = false;
@@ -380,7 +346,7 @@ Status Engine::State::LaunchOnDevice(const Task& task, const Arguments& placed) 
   const Bytes size(placed.encoded_size());
   placed.EncodeTo({exchange, size.count()});
   KEEL_ASSIGN(const DeviceAddress address, tasks->device().GetHostAddress(exchange));
-  const StoredCallable& callable = *task.callable;
+  const StoredCallable& callable = *task.callable.stored;
   const hal::KernelArg args[] = {
       hal::KernelArg::In(address, size),
       hal::KernelArg::In(callable.table(), callable.table_size()),

@@ -14,6 +14,7 @@
 #include "keel/base/result.h"
 #include "keel/memory/process_memory.h"
 #include "keel/task/arguments.h"
+#include "keel/task/host_function.h"
 #include "keel/task/image.h"
 #include "keel/task/orchestrator.h"
 
@@ -25,6 +26,12 @@ struct EngineStats {
   std::uint64_t bytes_from_device = 0;
   std::uint64_t uploads = 0;
   std::uint64_t callables = 0;  // distinct ones, now
+};
+
+// A function of this process as a callable, with its kernels.
+struct HostCode {
+  std::shared_ptr<const HostFunction> function;
+  Image kernels;  // without orchestration code
 };
 
 class Engine {
@@ -47,6 +54,10 @@ class Engine {
 
   // Returns a number of this engine's. Equal images may get different numbers; they share the rest.
   Result<std::uint64_t> Register(const Image& image, Deadline deadline);
+  // The same for a function: it runs instead of orchestration code, wherever that would run, and
+  // nothing but its kernels is loaded.
+  Result<std::uint64_t> RegisterFunction(const HostCode& code, Deadline deadline);
+  // A task that runs keeps what it needs.
   Status Unregister(std::uint64_t callable);
 
   // --- Tasks: one thread ---------------------------------------------------------------------

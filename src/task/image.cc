@@ -213,9 +213,6 @@ Status Image::Parsed::Read() {
                        header.names_size));
   KEEL_TRY(layout.Take(offsetof(Header, orchestration_offset), "the orchestration code",
                        header.orchestration_offset, header.orchestration_size));
-  if (header.orchestration_size == 0) {
-    return At(offsetof(Header, orchestration_size), "there is no orchestration code");
-  }
   orchestration = std::span<const std::byte>(bytes).subspan(header.orchestration_offset,
                                                             header.orchestration_size);
   KEEL_TRY(ReadKernels(header));
@@ -336,8 +333,37 @@ std::uint32_t ImageBuilder::AddKernel(std::uint32_t part, std::string name) {
   return static_cast<std::uint32_t>(kernels_.size() - 1);
 }
 
+Image Image::WithoutOrchestration() const {
+  if (orchestration().empty()) return *this;
+  ImageBuilder builder;
+  for (std::size_t i = 0; i < part_count(); ++i) {
+    const hal::ModuleSource source = part(i);
+    if (source.kind == hal::ModuleSource::Kind::kImage) {
+      builder.AddPart({source.image.begin(), source.image.end()});
+    } else {
+      builder.AddRegisteredPart(source.name);
+    }
+  }
+  for (const Kernel& kernel : kernels()) builder.AddKernel(kernel.part, std::string(kernel.name));
+  return *builder.BuildKernels();  // they are an image's already
+}
+
 Result<Image> ImageBuilder::Build() const {
-  if (orchestration_.empty()) return InvalidArgument("an image without orchestration code");
+  if (orchestration_.empty()) {
+    return InvalidArgument(
+        "an image without orchestration code; BuildKernels makes one for a function");
+  }
+  return BuildAny();
+}
+
+Result<Image> ImageBuilder::BuildKernels() const {
+  if (!orchestration_.empty()) {
+    return InvalidArgument("orchestration code was given, which an image of kernels has not");
+  }
+  return BuildAny();
+}
+
+Result<Image> ImageBuilder::BuildAny() const {
   if (kernels_.size() > Image::kMaxKernels || parts_.size() > kMaxParts) {
     return InvalidArgument(fmt::format("an image of {} kernels in {} parts; at most {} and {}",
                                        kernels_.size(), parts_.size(), Image::kMaxKernels,

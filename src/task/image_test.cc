@@ -92,6 +92,24 @@ TEST(ImageTest, NeedsNoKernels) {
   EXPECT_EQ(image->table_offset(), image->bytes().size());
 }
 
+TEST(ImageTest, MayHaveKernelsOnly) {
+  const Image kernels = Good().WithoutOrchestration();
+  EXPECT_TRUE(kernels.orchestration().empty());
+  ASSERT_EQ(kernels.kernels().size(), 3u);
+  EXPECT_EQ(kernels.kernels()[2].name, "third_one");
+  EXPECT_EQ(kernels.kernels()[1].part, 1u);
+  EXPECT_TRUE(std::ranges::equal(kernels.part(0).image, Code("some code of kernels")));
+  EXPECT_EQ(kernels.part(1).name, "keel");
+  const Result<Image> again = Image::Parse(kernels.bytes());
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  EXPECT_EQ(again->hash(), kernels.hash());
+  EXPECT_EQ(kernels.WithoutOrchestration().hash(), kernels.hash());
+  EXPECT_NE(kernels.hash(), Good().hash());
+
+  EXPECT_TRUE(ImageBuilder().BuildKernels()->kernels().empty());
+  EXPECT_THAT(Problem(Builder().BuildKernels()), HasSubstr("orchestration code was given"));
+}
+
 TEST(ImageTest, ABuilderSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(Problem(ImageBuilder().Build()), HasSubstr("without orchestration code"));
   const auto with = [](auto change) {

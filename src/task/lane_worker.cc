@@ -359,6 +359,13 @@ Result<std::uint64_t> LaneWorker::Register(const Image& image, Deadline deadline
   return state_->control->Register(image, deadline);
 }
 
+Result<std::uint64_t> LaneWorker::RegisterFunction(const HostCode& code, Deadline deadline) {
+  KEEL_TRY(Here());
+  // Bytes of this process are not seen by the other side.
+  if (state_->peer->data() != nullptr) return Worker::RegisterFunction(code, deadline);
+  return state_->control->RegisterFunction(code, deadline);
+}
+
 Status LaneWorker::Unregister(std::uint64_t callable, Deadline deadline) {
   KEEL_TRY(Here());
   return state_->control->Call({.kind = RequestKind::kUnregister, .address = callable}, deadline)

@@ -41,9 +41,10 @@ enum class RequestKind : std::uint32_t {
   kRegister = 6,   // the parts that came before, or of a thread place and size; value: the callable
   kUnregister = 7,  // address: the callable
   kStats = 8,
-  kStop = 9,  // no reply
+  kStop = 9,               // no reply
+  kRegisterFunction = 10,  // place: a HostCode of this process, for a thread; value: the callable
 };
-inline constexpr std::uint32_t kLastRequestKind = 9;
+inline constexpr std::uint32_t kLastRequestKind = 10;
 
 struct Request {
   RequestKind kind = RequestKind::kStats;

@@ -39,7 +39,11 @@ std::optional<WorkerId> TaskHandle::worker() const {
 
 Orchestrator::Orchestrator(std::shared_ptr<OrchestratorCore> core) : core_(std::move(core)) {}
 
-Orchestrator::~Orchestrator() { core_->Stop(); }
+Orchestrator::~Orchestrator() { Close(); }
+
+void Orchestrator::Close() {
+  if (!closed_.exchange(true)) core_->Stop();
+}
 
 Result<std::unique_ptr<Orchestrator>> Orchestrator::Create(OrchestratorOptions options) {
   const Transport transport = options.transport;
@@ -79,6 +83,15 @@ Status Orchestrator::UnregisterMemory(WorkerId worker, DeviceAddress address) {
 }
 
 Result<Callable> Orchestrator::Register(const Image& image) { return core_->Register(image); }
+
+Result<Callable> Orchestrator::Register(HostFunction function,
+                                        const std::optional<Image>& kernels) {
+  if (function == nullptr) return InvalidArgument("there is no function");
+  KEEL_ASSIGN(const Image image, kernels.has_value()
+                                     ? Result<Image>(kernels->WithoutOrchestration())
+                                     : ImageBuilder().BuildKernels());
+  return core_->Register(image, std::make_shared<const HostFunction>(std::move(function)));
+}
 
 Status Orchestrator::Unregister(Callable callable) { return core_->Unregister(callable); }
 

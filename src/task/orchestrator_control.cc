@@ -192,29 +192,41 @@ Status OrchestratorCore::UnregisterMemory(WorkerId worker, DeviceAddress address
 
 // --- Callables ---------------------------------------------------------------------------------
 
-Result<Callable> OrchestratorCore::Register(const Image& image) {
+Result<Callable> OrchestratorCore::Register(const Image& image,
+                                            std::shared_ptr<const HostFunction> function) {
   KEEL_TRY(Here());
+  if (function != nullptr && options_.transport != Transport::kThread) {
+    return Unimplemented(
+        "a function of this process runs in workers that are threads; for other transports "
+        "register an image with orchestration code");
+  }
   Callable callable;
+  const HostCode code{std::move(function), image};
   {
     const MutexLock lock(mutex_);
     callable.id = ++last_callable_;
-    RegisteredCallable entry{callable.id, image, {}, 0, false};
+    RegisteredCallable entry{callable.id, code.function, image, {}, 0, false};
     entry.numbers.resize(slots_.size());
     callables_.emplace(callable.id, std::move(entry));
   }
   for (WorkerId w = 0; w < worker_count(); ++w) {
-    Status status = RegisterOn(w, callable.id, image);
+    Status status = RegisterOn(w, callable.id, code);
     if (status.ok()) continue;
     const MutexLock lock(mutex_);
-    const DeferredUnregister done = ForgetLocked(callable.id);
-    const Status undone = UnregisterNowLocked(done);
+    const Status undone = UnregisterNowLocked(ForgetLocked(callable.id));
     if (!undone.ok()) Log(LogLevel::kWarn, undone.ToString());
     return std::move(status).Annotate(slots_[w].name);
   }
   return callable;
 }
 
-Status OrchestratorCore::RegisterOn(WorkerId worker, std::uint64_t callable, const Image& image) {
+Result<std::uint64_t> OrchestratorCore::RegisterWith(Worker& worker, const HostCode& code,
+                                                     Deadline deadline) {
+  return code.function != nullptr ? worker.RegisterFunction(code, deadline)
+                                  : worker.Register(code.kernels, deadline);
+}
+
+Status OrchestratorCore::RegisterOn(WorkerId worker, std::uint64_t callable, const HostCode& code) {
   const Deadline deadline = ControlDeadline();
   const MutexLock lock(mutex_);
   Slot& slot = slots_[worker];
@@ -236,7 +248,7 @@ Status OrchestratorCore::RegisterOn(WorkerId worker, std::uint64_t callable, con
     if (!there) {
       Worker& target = *slot.worker;
       mutex_.Unlock();
-      number = target.Register(image, deadline);
+      number = RegisterWith(target, code, deadline);
       mutex_.Lock();
     }
     LeaveLocked(worker, number.status());
@@ -248,13 +260,13 @@ Status OrchestratorCore::RegisterOn(WorkerId worker, std::uint64_t callable, con
 
 OrchestratorCore::DeferredUnregister OrchestratorCore::ForgetLocked(std::uint64_t callable) {
   const auto at = callables_.find(callable);
-  DeferredUnregister deferred{std::move(at->second.numbers), {}};
+  DeferredUnregister deferred{std::move(at->second.function), std::move(at->second.numbers), {}};
   callables_.erase(at);
   for (const Slot& slot : slots_) deferred.generations.push_back(slot.generation);
   return deferred;
 }
 
-Status OrchestratorCore::UnregisterNowLocked(const DeferredUnregister& callable) {
+Status OrchestratorCore::UnregisterNowLocked(DeferredUnregister callable) {
   Status first;
   for (WorkerId w = 0; w < slots_.size(); ++w) {
     Slot& slot = slots_[w];
@@ -271,6 +283,12 @@ Status OrchestratorCore::UnregisterNowLocked(const DeferredUnregister& callable)
     }
     if (slot.generation != callable.generations[w]) continue;
     if (!status.ok() && first.ok()) first = std::move(status).Annotate(slot.name);
+  }
+  if (callable.function != nullptr) {
+    // Its end is the program's, and may do anything.
+    mutex_.Unlock();
+    callable.function.reset();
+    mutex_.Lock();
   }
   return first;
 }

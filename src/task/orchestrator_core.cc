@@ -112,7 +112,13 @@ void OrchestratorCore::Stop() {
   }
   if (mender_.joinable()) mender_.join();
 
+  // No task has one any more. What they are made of may be the program's, and goes without the
+  // lock.
+  std::unordered_map<std::uint64_t, RegisteredCallable> callables;
+  std::vector<DeferredUnregister> unregisters;
   const MutexLock lock(mutex_);
+  callables.swap(callables_);
+  unregisters.swap(unregisters_);
   for (Slot& slot : slots_) {
     slot.posted.clear();  // nobody looks for results any more
     // What somebody is still in goes with the core.

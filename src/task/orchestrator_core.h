@@ -56,6 +56,8 @@ namespace keel::task {
 
 struct RegisteredCallable {
   std::uint64_t id = 0;
+  // A function with its kernels, or, if there is none, an image.
+  std::shared_ptr<const HostFunction> function;
   Image image;
   std::vector<std::optional<std::uint64_t>> numbers;  // of each worker; none: not there
   std::uint64_t uses = 0;                             // tasks
@@ -93,7 +95,9 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
       KEEL_EXCLUDES(mutex_);
   Status RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size) KEEL_EXCLUDES(mutex_);
   Status UnregisterMemory(WorkerId worker, DeviceAddress address) KEEL_EXCLUDES(mutex_);
-  Result<Callable> Register(const Image& image) KEEL_EXCLUDES(mutex_);
+  Result<Callable> Register(const Image& image,
+                            std::shared_ptr<const HostFunction> function = nullptr)
+      KEEL_EXCLUDES(mutex_);
   Status Unregister(Callable callable) KEEL_EXCLUDES(mutex_);
   Result<TaskHandle> Submit(Callable callable, std::span<const Arguments> members, bool group,
                             std::span<const WorkerId> workers, const SubmitOptions& options)
@@ -149,6 +153,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     Waiter waiter;
   };
   struct DeferredUnregister {
+    std::shared_ptr<const HostFunction> function;  // goes without the lock
     std::vector<std::optional<std::uint64_t>> numbers;
     std::vector<std::uint64_t> generations;
   };
@@ -228,11 +233,13 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   Status BeginCopyLocked(WorkerId worker, DeviceAddress address, Bytes size, bool writes,
                          Deadline deadline, std::shared_ptr<Block>& block) KEEL_REQUIRES(mutex_);
   Status FreeNowLocked(const std::shared_ptr<Block>& block) KEEL_REQUIRES(mutex_);
-  Status RegisterOn(WorkerId worker, std::uint64_t callable, const Image& image)
+  Status RegisterOn(WorkerId worker, std::uint64_t callable, const HostCode& code)
       KEEL_EXCLUDES(mutex_);
+  static Result<std::uint64_t> RegisterWith(Worker& worker, const HostCode& code,
+                                            Deadline deadline);
   // Takes the callable out of the table.
   DeferredUnregister ForgetLocked(std::uint64_t callable) KEEL_REQUIRES(mutex_);
-  Status UnregisterNowLocked(const DeferredUnregister& callable) KEEL_REQUIRES(mutex_);
+  Status UnregisterNowLocked(DeferredUnregister callable) KEEL_REQUIRES(mutex_);
 
   // --- The mender: orchestrator_mender.cc ---------------------------------------------------
 
@@ -240,7 +247,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   std::shared_ptr<OrchestratorCore> Mend() KEEL_EXCLUDES(mutex_);
   void RestartLocked(WorkerId worker) KEEL_REQUIRES(mutex_);
   Result<std::vector<std::pair<std::uint64_t, std::uint64_t>>> StartAgain(
-      Worker& worker, const std::vector<std::pair<std::uint64_t, Image>>& callables)
+      Worker& worker, const std::vector<std::pair<std::uint64_t, HostCode>>& callables)
       KEEL_EXCLUDES(mutex_);
 
   const OrchestratorOptions options_;

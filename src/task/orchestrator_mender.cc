@@ -36,9 +36,9 @@ std::shared_ptr<OrchestratorCore> OrchestratorCore::Mend() {
       const Status status = FreeNowLocked(block);
       if (!status.ok()) Log(LogLevel::kError, status.ToString());
     } else if (!unregisters_.empty()) {
-      const DeferredUnregister callable = std::move(unregisters_.back());
+      DeferredUnregister callable = std::move(unregisters_.back());
       unregisters_.pop_back();
-      const Status status = UnregisterNowLocked(callable);
+      const Status status = UnregisterNowLocked(std::move(callable));
       if (!status.ok()) Log(LogLevel::kError, status.ToString());
     } else if (next == Time::max()) {
       mender_ring_.Wait(mutex_);
@@ -55,12 +55,15 @@ void OrchestratorCore::RestartLocked(WorkerId worker) {
   const ScopedRange range("restart a worker");
   Slot& slot = slots_[worker];
   slot.standing = Standing::kStarting;
-  std::vector<std::pair<std::uint64_t, Image>> callables;
+  std::vector<std::pair<std::uint64_t, HostCode>> callables;
   callables.reserve(callables_.size());
-  for (const auto& [id, callable] : callables_) callables.emplace_back(id, callable.image);
+  for (const auto& [id, callable] : callables_) {
+    callables.emplace_back(id, HostCode{callable.function, callable.image});
+  }
   Worker& target = *slot.worker;
   mutex_.Unlock();
   auto started = StartAgain(target, callables);
+  callables.clear();  // perhaps the last that has a function
   mutex_.Lock();
   if (stopping_) {
     target.Stop(Deadline::Now());
@@ -98,16 +101,16 @@ void OrchestratorCore::RestartLocked(WorkerId worker) {
 }
 
 Result<std::vector<std::pair<std::uint64_t, std::uint64_t>>> OrchestratorCore::StartAgain(
-    Worker& worker, const std::vector<std::pair<std::uint64_t, Image>>& callables) {
+    Worker& worker, const std::vector<std::pair<std::uint64_t, HostCode>>& callables) {
   // It may be up already: the attempt before failed at a callable.
   if (!worker.Health().ok()) KEEL_TRY(worker.Restart(Deadline::After(options_.start_timeout)));
   std::vector<std::pair<std::uint64_t, std::uint64_t>> numbers;
-  for (const auto& [id, image] : callables) {
+  for (const auto& [id, code] : callables) {
     {
       const MutexLock lock(mutex_);
       if (stopping_) return Status(StatusCode::kCancelled, "the orchestrator is being destroyed");
     }
-    Result<std::uint64_t> number = worker.Register(image, ControlDeadline());
+    Result<std::uint64_t> number = RegisterWith(worker, code, ControlDeadline());
     if (!number.ok()) {
       // The next attempt begins with the first again.
       for (const auto& [done, registered] : numbers) {

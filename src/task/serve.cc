@@ -24,6 +24,10 @@ Result<bool> Next(LaneReader& reader, LaneWriter& answers, std::vector<std::byte
   return false;
 }
 
+Status NotHere() {
+  return Unimplemented("a function of the orchestrator's process cannot run in another one");
+}
+
 }  // namespace
 
 Server::Server(Options options) : options_(std::move(options)) {
@@ -145,6 +149,12 @@ Reply Server::Do(const Request& request) {
     }
     case RequestKind::kRegister:
       value(Register(request));
+      break;
+    case RequestKind::kRegisterFunction:
+      value(options_.in_place
+                ? engine_->RegisterFunction(*reinterpret_cast<const HostCode*>(request.place),
+                                            request.deadline)
+                : NotHere());
       break;
     case RequestKind::kUnregister:
       reply.status = engine_->Unregister(request.address);

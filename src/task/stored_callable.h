@@ -27,7 +27,7 @@ class StoredCallable {
   const Image& image() const { return image_; }
   std::span<const hal::KernelHandle> kernels() const { return kernels_; }
 
-  // Of orchestration on the host; null on the device.
+  // Of orchestration on the host; null on the device, and if the image has none.
   hal::OrchestrationFunction function() const { return function_; }
 
   // Of orchestration on the device: its kernel, and the table of kernels that it takes.

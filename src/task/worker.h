@@ -85,6 +85,10 @@ class Worker {
   virtual Status CopyFrom(void* destination, DeviceAddress source, Bytes size,
                           Deadline deadline) = 0;
   virtual Result<std::uint64_t> Register(const Image& image, Deadline deadline) = 0;
+  // A function of this process. kUnimplemented: the worker is not a thread of it.
+  virtual Result<std::uint64_t> RegisterFunction(const HostCode& /*code*/, Deadline /*deadline*/) {
+    return Unimplemented("only a worker that is a thread of this process can run its functions");
+  }
   virtual Status Unregister(std::uint64_t callable, Deadline deadline) = 0;
   virtual Result<EngineStats> Stats(Deadline deadline) = 0;
 

@@ -21,6 +21,12 @@ def main() -> None:
         assert keel.from_dlpack(a).nbytes == 12
         assert keel.memory.memory_allocated() == 1024
         assert len(keel.memory.memory_snapshot()) > 0
+    # With the program of worker processes that the package brings.
+    for transport in ("thread", "process"):
+        with keel.task.Orchestrator([0], transport=transport) as orchestrator:
+            back = bytearray(3)
+            orchestrator.copy_from(orchestrator.upload(0, b"abc"), back)
+            assert back == b"abc"
     assert keel.memory.memory_allocated() == 0
 
 

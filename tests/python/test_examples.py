@@ -39,10 +39,22 @@ def test_graph_steps() -> None:
     assert "10 steps, verified; 4 graphs recorded, 2 traces" in result.stdout
 
 
+def test_task_pipeline() -> None:
+    result = subprocess.run(
+        [sys.executable, ROOT / "examples" / "python" / "task_pipeline.py"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "20 tasks, verified; 10 on worker 0, 10 on worker 1" in result.stdout
+
+
 def test_the_reference_lists_what_there_is() -> None:
     text = (ROOT / "docs" / "reference.md").read_text()
     section = text.split("\n## Python\n")[1].split("\n## ")[0]
-    for module in (keel.memory, keel.device, keel.graph, keel.cupy, keel.testing):
+    for module in (keel.memory, keel.device, keel.graph, keel.task, keel.cupy, keel.testing):
         (line,) = (row for row in section.splitlines() if f"| `{module.__name__}` |" in row)
         listed = set(re.findall(r"`(\w+)`", line.split("|")[2]))
         types = {"DeviceLike", "DeviceProperties"}  # what arguments and results are

@@ -32,7 +32,7 @@ TEST_ONLY = {"hal/conformance"}
 STANDIN = "drivers/standin"
 STANDIN_RUNS_ON = "drivers/sim"
 # Installed headers directly in include/keel/. The umbrella may include every installed header.
-TOP_HEADERS = {"c.h": "capi", "c_graph.h": "capi", "keel.h": "umbrella"}
+TOP_HEADERS = {"c.h": "capi", "c_graph.h": "capi", "c_task.h": "capi", "keel.h": "umbrella"}
 
 CODE_SUFFIXES = {".h", ".cc", ".c", ".inc"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

@@ -1,4 +1,5 @@
-// Image: a callable as bytes: orchestration code, and the kernels that it launches by number.
+// Image: a callable as bytes: orchestration code, and the kernels that it launches by number. One
+// without orchestration code is the kernels for a function of the program (host_function.h).
 //
 // The bytes: a header with a version, offsets, sizes and a checksum; the list of kernels; their
 // names; the orchestration code; the code of the kernels; a table of 64 bits for each kernel, of
@@ -38,7 +39,7 @@ class KEEL_EXPORT Image {
   static Result<Image> Parse(std::span<const std::byte> bytes);
 
   std::span<const std::byte> bytes() const;
-  std::span<const std::byte> orchestration() const;
+  std::span<const std::byte> orchestration() const;  // empty: kernels only
   std::size_t orchestration_offset() const;
   std::span<const Kernel> kernels() const;
   std::size_t part_count() const;
@@ -48,6 +49,9 @@ class KEEL_EXPORT Image {
   std::size_t table_offset() const;
   // Of the bytes. Equal images have equal hashes; the reverse is for the caller to compare.
   std::uint64_t hash() const;
+
+  // The same kernels, by the same numbers. Costs a copy of their code.
+  Image WithoutOrchestration() const;
 
  private:
   friend class ImageBuilder;
@@ -67,8 +71,12 @@ class KEEL_EXPORT ImageBuilder {
   std::uint32_t AddKernel(std::uint32_t part, std::string name);
   // kInvalidArgument names what is missing, too large, or refers to a part that is not there.
   Result<Image> Build() const;
+  // The same without orchestration code, for Orchestrator::Register with a function. There may be
+  // no kernels.
+  Result<Image> BuildKernels() const;
 
  private:
+  Result<Image> BuildAny() const;
   struct Part {
     std::vector<std::byte> code;
     std::string set;  // of a registered part

@@ -39,6 +39,7 @@
 // again just then is not waited for longer: it is ended when its start returns.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -53,6 +54,7 @@
 #include "keel/base/result.h"
 #include "keel/hal/device_name.h"
 #include "keel/task/arguments.h"
+#include "keel/task/host_function.h"
 #include "keel/task/image.h"
 
 namespace keel::memory {
@@ -152,6 +154,10 @@ class KEEL_EXPORT Orchestrator {
   Orchestrator(const Orchestrator&) = delete;
   Orchestrator& operator=(const Orchestrator&) = delete;
 
+  // What the destructor does; again: nothing. Later calls are kCancelled, or find nothing. Whoever
+  // is in a call in another thread comes back.
+  void Close();
+
   WorkerId worker_count() const;
 
   // --- Memory --------------------------------------------------------------------------------
@@ -177,6 +183,10 @@ class KEEL_EXPORT Orchestrator {
 
   // On every worker; equal images are stored once for each device, and counted.
   Result<Callable> Register(const Image& image);
+  // A function of this process instead of orchestration code, and the kernels of an image, whose
+  // own orchestration code does not matter. Threads only (kUnimplemented): for other transports it
+  // must be an image. Nothing is uploaded but the kernels.
+  Result<Callable> Register(HostFunction function, const std::optional<Image>& kernels = {});
   // Tasks that were submitted with it still run.
   Status Unregister(Callable callable);
 
@@ -220,6 +230,7 @@ class KEEL_EXPORT Orchestrator {
  private:
   explicit Orchestrator(std::shared_ptr<class OrchestratorCore> core);
   std::shared_ptr<OrchestratorCore> core_;
+  std::atomic<bool> closed_{false};
 };
 
 }  // namespace keel::task

@@ -1,0 +1,383 @@
+#include "task.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "errors.h"
+#include "keel/task/orchestrator.h"
+
+namespace keel::python {
+
+task::DataType DataTypeOf(std::string_view name) {
+  for (std::uint8_t i = 0; i < task::kDataTypes; ++i) {
+    const auto type = static_cast<task::DataType>(i);
+    if (task::DataTypeName(type) == name) return type;
+  }
+  throw nb::value_error(("a tensor has no elements of " + std::string(name)).c_str());
+}
+
+namespace {
+
+using task::Orchestrator;
+
+// --- Host memory ---------------------------------------------------------------------------------
+
+// A buffer of Python's, which can be neither moved nor freed while this is there.
+class HostBuffer {
+ public:
+  HostBuffer(nb::handle object, bool writable) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0) {
+      throw nb::python_error();
+    }
+  }
+  ~HostBuffer() { PyBuffer_Release(&view_); }
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+
+  void* data() const { return view_.buf; }
+  std::uint64_t size() const { return static_cast<std::uint64_t>(view_.len); }
+  bool read_only() const { return view_.readonly != 0; }
+
+ private:
+  Py_buffer view_{};
+};
+
+// --- Images --------------------------------------------------------------------------------------
+
+std::vector<std::byte> BytesOf(const nb::bytes& bytes) {
+  const auto* const data = static_cast<const std::byte*>(bytes.data());
+  return {data, data + bytes.size()};
+}
+
+// Parts are code, or the names of registered sets.
+task::Image BuildImage(const std::optional<nb::bytes>& orchestration, const nb::list& parts,
+                       const std::vector<std::tuple<std::uint32_t, std::string>>& kernels) {
+  task::ImageBuilder builder;
+  if (orchestration) builder.SetOrchestration(BytesOf(*orchestration));
+  for (const nb::handle part : parts) {
+    if (nb::isinstance<nb::bytes>(part)) {
+      builder.AddPart(BytesOf(nb::cast<nb::bytes>(part)));
+    } else {
+      builder.AddRegisteredPart(nb::cast<std::string>(part));
+    }
+  }
+  for (const auto& [part, name] : kernels) builder.AddKernel(part, name);
+  return Take(orchestration ? builder.Build() : builder.BuildKernels());
+}
+
+task::Image ParseImage(const nb::bytes& bytes) {
+  return Take(task::Image::Parse({static_cast<const std::byte*>(bytes.data()), bytes.size()}));
+}
+
+// --- Tasks ---------------------------------------------------------------------------------------
+
+void WaitForTask(const task::TaskHandle& task, std::optional<double> timeout) {
+  WaitInterruptibly(DeadlineOf(timeout), [&](Deadline deadline) -> Status {
+    Status status = task.Wait(deadline);
+    // Its own time may have been up: that is an outcome.
+    return task.done() ? OkStatus() : status;
+  });
+  Check(task.error());
+}
+
+// None, or the exception.
+nb::object ErrorOf(const task::TaskHandle& task) {
+  const Status status = task.error();
+  if (status.ok()) return nb::none();
+  try {
+    Raise(status);
+  } catch (nb::python_error& error) {
+    return nb::borrow(error.value());
+  }
+}
+
+// --- Orchestrators -------------------------------------------------------------------------------
+
+// (tag, address, shape, type, resident)
+using TensorOf =
+    std::tuple<std::uint8_t, std::uint64_t, std::vector<std::uint64_t>, std::string, bool>;
+// Tensors, and scalars by their 64 bits.
+using ArgumentsOf = std::tuple<std::vector<TensorOf>, std::vector<std::uint64_t>>;
+
+task::Arguments Read(const ArgumentsOf& from) {
+  task::Arguments arguments;
+  for (const auto& [tag, address, lengths, type, resident] : std::get<0>(from)) {
+    if (lengths.size() > task::Tensor::kMaxRank) {
+      throw nb::value_error("a tensor of a task has at most 6 dimensions");
+    }
+    task::Tensor tensor;
+    tensor.address = address;
+    tensor.rank = static_cast<std::uint8_t>(lengths.size());
+    tensor.type = DataTypeOf(type);
+    tensor.flags = resident ? task::Tensor::kResident : std::uint8_t{0};
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      if (lengths[i] > ~std::uint32_t{0}) {
+        throw nb::value_error("a dimension of a task's tensor is below 2**32");
+      }
+      tensor.shape[i] = static_cast<std::uint32_t>(lengths[i]);
+    }
+    arguments.Add(static_cast<task::Tag>(tag), tensor);
+  }
+  for (const std::uint64_t scalar : std::get<1>(from)) arguments.AddScalar(scalar);
+  return arguments;
+}
+
+std::optional<std::chrono::nanoseconds> Nanoseconds(std::optional<double> seconds) {
+  if (!seconds) return std::nullopt;
+  if (std::isnan(*seconds) || *seconds < 0) {
+    throw nb::value_error("timeout must be a number of seconds from 0 on, or None");
+  }
+  constexpr double kMost = 9e9;  // in their type
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(std::min(*seconds, kMost)));
+}
+
+// What Python holds. Every call keeps the orchestrator for itself, and leaves the interpreter to
+// others: a worker's thread may be waiting for it, with a lock that the call needs.
+class OrchestratorRef {
+ public:
+  explicit OrchestratorRef(std::unique_ptr<Orchestrator> orchestrator)
+      : owner_(std::move(orchestrator)) {}
+  ~OrchestratorRef() {
+    // It waits for tasks that run, which may be waiting for the interpreter.
+    const LeaveInterpreter leave;
+    owner_.reset();
+  }
+  OrchestratorRef(const OrchestratorRef&) = delete;
+  OrchestratorRef& operator=(const OrchestratorRef&) = delete;
+
+  template <class Work>
+  auto Do(Work work) const {
+    return WithoutInterpreter([&, owner = owner_] { return work(*owner); });
+  }
+  const std::shared_ptr<Orchestrator>& owner() const { return owner_; }
+
+ private:
+  std::shared_ptr<Orchestrator> owner_;
+};
+
+task::Orchestration OrchestrationOf(std::string_view name) {
+  if (name == "auto") return task::Orchestration::kAuto;
+  if (name == "device") return task::Orchestration::kDevice;
+  if (name == "host") return task::Orchestration::kHost;
+  throw nb::value_error("orchestration is \"auto\", \"device\" or \"host\"");
+}
+
+task::Transport TransportOf(std::string_view name) {
+  if (name == "thread") return task::Transport::kThread;
+  if (name == "process") return task::Transport::kProcess;
+  throw nb::value_error("transport is \"thread\" or \"process\"");
+}
+
+std::shared_ptr<OrchestratorRef> Create(const std::vector<std::string>& devices,
+                                        const std::string& transport,
+                                        const std::string& orchestration,
+                                        std::optional<double> task_timeout, double control_timeout,
+                                        double start_timeout, double stop_timeout,
+                                        std::uint64_t shared_memory,
+                                        const std::string& worker_program) {
+  task::OrchestratorOptions options;
+  for (const std::string& device : devices) {
+    options.workers.push_back({.device = device, .memory = nullptr});
+  }
+  options.transport = TransportOf(transport);
+  options.orchestration = OrchestrationOf(orchestration);
+  options.task_timeout = Nanoseconds(task_timeout).value_or(std::chrono::nanoseconds(0));
+  options.control_timeout = *Nanoseconds(control_timeout);
+  options.start_timeout = *Nanoseconds(start_timeout);
+  options.stop_timeout = *Nanoseconds(stop_timeout);
+  options.shared_memory = Bytes(shared_memory);
+  options.worker_program = worker_program;
+  // Others than threads have the device in another process than this one.
+  if (options.transport == task::Transport::kThread) NoteDeviceUse();
+  return std::make_shared<OrchestratorRef>(
+      Take(WithoutInterpreter([&] { return Orchestrator::Create(std::move(options)); })));
+}
+
+task::TaskHandle Submit(const OrchestratorRef& self, std::uint64_t callable,
+                        const ArgumentsOf& arguments, std::optional<std::uint32_t> worker,
+                        std::optional<double> timeout) {
+  const task::Arguments given = Read(arguments);
+  const task::SubmitOptions options{.worker = worker, .timeout = Nanoseconds(timeout)};
+  return Take(self.Do([&](Orchestrator& its) { return its.Submit({callable}, given, options); }));
+}
+
+task::TaskHandle SubmitGroup(const OrchestratorRef& self, std::uint64_t callable,
+                             const std::vector<ArgumentsOf>& members,
+                             const std::vector<std::uint32_t>& workers,
+                             std::optional<double> timeout) {
+  std::vector<task::Arguments> given;
+  for (const ArgumentsOf& member : members) given.push_back(Read(member));
+  const task::SubmitOptions options{.worker = {}, .timeout = Nanoseconds(timeout)};
+  return Take(self.Do(
+      [&](Orchestrator& its) { return its.SubmitGroup({callable}, given, workers, options); }));
+}
+
+nb::list Report(const OrchestratorRef& self) {
+  nb::list list;
+  for (const task::WorkerReport& report : self.Do([](Orchestrator& its) { return its.Report(); })) {
+    list.append(nb::make_tuple(report.worker, report.device, report.up,
+                               std::string(report.lost.message()), report.restarts, report.tasks,
+                               report.bytes_to_device, report.bytes_from_device, report.uploads));
+  }
+  return list;
+}
+
+void BindOrchestrator(nb::module_& m) {
+  nb::class_<OrchestratorRef>(m, "Orchestrator")
+      .def_prop_ro("worker_count",
+                   [](const OrchestratorRef& self) { return self.owner()->worker_count(); })
+      .def_prop_ro("live_tasks",
+                   [](const OrchestratorRef& self) {
+                     return self.Do([](Orchestrator& its) { return its.live_tasks(); });
+                   })
+      .def(
+          "malloc",
+          [](const OrchestratorRef& self, std::uint32_t worker, std::uint64_t size) {
+            return Take(self.Do([&](Orchestrator& its) { return its.Malloc(worker, Bytes(size)); }))
+                .value();
+          },
+          nb::arg("worker"), nb::arg("size"))
+      .def(
+          "free",
+          [](const OrchestratorRef& self, std::uint32_t worker, std::uint64_t address) {
+            Check(self.Do(
+                [&](Orchestrator& its) { return its.Free(worker, DeviceAddress(address)); }));
+          },
+          nb::arg("worker"), nb::arg("address"))
+      .def(
+          "copy_to",
+          [](const OrchestratorRef& self, std::uint32_t worker, std::uint64_t address,
+             std::uint64_t source, std::uint64_t size) {
+            Check(self.Do([&](Orchestrator& its) {
+              return its.CopyTo(worker, DeviceAddress(address),
+                                reinterpret_cast<const void*>(source), Bytes(size));
+            }));
+          },
+          nb::arg("worker"), nb::arg("address"), nb::arg("source"), nb::arg("size"))
+      .def(
+          "copy_from",
+          [](const OrchestratorRef& self, std::uint32_t worker, std::uint64_t address,
+             std::uint64_t destination, std::uint64_t size) {
+            Check(self.Do([&](Orchestrator& its) {
+              return its.CopyFrom(worker, reinterpret_cast<void*>(destination),
+                                  DeviceAddress(address), Bytes(size));
+            }));
+          },
+          nb::arg("worker"), nb::arg("address"), nb::arg("destination"), nb::arg("size"))
+      .def(
+          "register_memory",
+          [](const OrchestratorRef& self, std::uint32_t worker, std::uint64_t address,
+             std::uint64_t size) {
+            Check(self.Do([&](Orchestrator& its) {
+              return its.RegisterMemory(worker, DeviceAddress(address), Bytes(size));
+            }));
+          },
+          nb::arg("worker"), nb::arg("address"), nb::arg("size"))
+      .def(
+          "unregister_memory",
+          [](const OrchestratorRef& self, std::uint32_t worker, std::uint64_t address) {
+            Check(self.Do([&](Orchestrator& its) {
+              return its.UnregisterMemory(worker, DeviceAddress(address));
+            }));
+          },
+          nb::arg("worker"), nb::arg("address"))
+      .def(
+          "register_image",
+          [](const OrchestratorRef& self, const task::Image& image) {
+            return Take(self.Do([&](Orchestrator& its) { return its.Register(image); })).id;
+          },
+          nb::arg("image"))
+      .def(
+          "register_function",
+          [](const OrchestratorRef& self, const CallbackRef& callback, const task::Image& kernels) {
+            task::HostFunction function = HostFunctionOf(callback);
+            return Take(self.Do([&](Orchestrator& its) {
+                     return its.Register(std::move(function), kernels);
+                   }))
+                .id;
+          },
+          nb::arg("callback"), nb::arg("kernels"))
+      .def(
+          "unregister",
+          [](const OrchestratorRef& self, std::uint64_t callable) {
+            Check(self.Do([&](Orchestrator& its) { return its.Unregister({callable}); }));
+          },
+          nb::arg("callable"))
+      .def("submit", &Submit, nb::arg("callable"), nb::arg("arguments"), nb::arg("worker").none(),
+           nb::arg("timeout").none())
+      .def("submit_group", &SubmitGroup, nb::arg("callable"), nb::arg("members"),
+           nb::arg("workers"), nb::arg("timeout").none())
+      .def(
+          "wait_all",
+          [](const OrchestratorRef& self, std::optional<double> timeout) {
+            WaitInterruptibly(DeadlineOf(timeout), [owner = self.owner()](Deadline deadline) {
+              return owner->WaitAll(deadline);
+            });
+          },
+          nb::arg("timeout").none())
+      .def("report", &Report)
+      .def("close",
+           [](const OrchestratorRef& self) { self.Do([](Orchestrator& its) { its.Close(); }); });
+  m.def("create_orchestrator", &Create, nb::arg("devices"), nb::arg("transport"),
+        nb::arg("orchestration"), nb::arg("task_timeout").none(), nb::arg("control_timeout"),
+        nb::arg("start_timeout"), nb::arg("stop_timeout"), nb::arg("shared_memory"),
+        nb::arg("worker_program"));
+}
+
+}  // namespace
+
+void BindTask(nb::module_& m) {
+  nb::class_<HostBuffer>(m, "HostBuffer")
+      .def_prop_ro(
+          "address",
+          [](const HostBuffer& self) { return reinterpret_cast<std::uintptr_t>(self.data()); })
+      .def_prop_ro("size", &HostBuffer::size)
+      .def_prop_ro("read_only", &HostBuffer::read_only);
+  m.def(
+      "hold_buffer",
+      [](nb::handle object, bool writable) {
+        return std::make_shared<HostBuffer>(object, writable);
+      },
+      nb::arg("object"), nb::arg("writable"));
+  nb::class_<task::Image>(m, "Image")
+      .def_prop_ro("data",
+                   [](const task::Image& self) {
+                     return nb::bytes(self.bytes().data(), self.bytes().size());
+                   })
+      .def_prop_ro("kernels",
+                   [](const task::Image& self) {
+                     std::vector<std::string> names;
+                     for (const task::Image::Kernel& kernel : self.kernels()) {
+                       names.emplace_back(kernel.name);
+                     }
+                     return names;
+                   })
+      .def_prop_ro("orchestrated",
+                   [](const task::Image& self) { return !self.orchestration().empty(); });
+  m.def("build_image", &BuildImage, nb::arg("orchestration").none(), nb::arg("parts"),
+        nb::arg("kernels"));
+  m.def("parse_image", &ParseImage, nb::arg("data"));
+  nb::class_<task::TaskHandle>(m, "Task")
+      .def_prop_ro("id", &task::TaskHandle::id)
+      .def_prop_ro("done", &task::TaskHandle::done)
+      .def_prop_ro("worker", &task::TaskHandle::worker)
+      .def_prop_ro("error", &ErrorOf)
+      .def("wait", &WaitForTask, nb::arg("timeout").none());
+  BindOrchestrator(m);
+}
+
+}  // namespace keel::python

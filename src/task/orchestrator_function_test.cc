@@ -1,0 +1,278 @@
+// Functions of this process as callables.
+#include <atomic>
+#include <future>
+#include <stdexcept>
+
+#include "keel/hal/standard_kernels.h"
+#include "task/orchestrator_test.h"
+
+namespace keel::task {
+namespace {
+
+class OrchestratorFunctionTest : public OrchestratorTest {
+ protected:
+  Callable Registered(HostFunction function, const std::optional<Image>& kernels = {}) {
+    return Need(orchestrator_->Register(std::move(function), kernels));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, OrchestratorFunctionTest, ::testing::Values(Transport::kThread),
+                         TransportName);
+
+Image KernelsOf(std::initializer_list<std::string_view> kernels) {
+  ImageBuilder builder;
+  const std::uint32_t part = builder.AddRegisteredPart("keel");
+  for (const std::string_view kernel : kernels) builder.AddKernel(part, std::string(kernel));
+  return Need(builder.BuildKernels());
+}
+
+hal::KernelArg ArgOf(const ArgumentsView& arguments, std::size_t i) {
+  const Tensor tensor = arguments.tensor(i);
+  const DeviceAddress address(tensor.address);
+  if (!Writes(arguments.tag(i))) return hal::KernelArg::In(address, tensor.size());
+  return Reads(arguments.tag(i)) ? hal::KernelArg::InOut(address, tensor.size())
+                                 : hal::KernelArg::Out(address, tensor.size());
+}
+
+// (in f32 a, in f32 b, out f32 c), by kernel `kernel`, which adds.
+Status Add(HostCall& call, std::uint32_t kernel) {
+  const ArgumentsView& arguments = call.arguments();
+  const hal::KernelArg args[] = {ArgOf(arguments, 0), ArgOf(arguments, 1), ArgOf(arguments, 2),
+                                 hal::KernelArg::Value(arguments.tensor(0).elements())};
+  hal::LaunchDims dims;
+  dims.block = {64, 1, 1};
+  dims.grid = {static_cast<std::uint32_t>((arguments.tensor(0).elements() + 63) / 64), 1, 1};
+  return call.Launch(kernel, dims, args);
+}
+
+TEST_P(OrchestratorFunctionTest, LaunchesTheKernelsOfItsImage) {
+  OrchestratorOptions options = Options(2);
+  options.orchestration = Orchestration::kDevice;  // of images; a function runs on the host
+  Start(std::move(options));
+  std::atomic<int> calls = 0;
+  const auto function = [&calls](HostCall& call) {
+    EXPECT_EQ(call.kernel_count(), 2U);
+    EXPECT_EQ(call.arguments().scalar<float>(0), 0.25F);
+    EXPECT_TRUE(call.deadline().never());
+    ++calls;
+    return Add(call, 1);
+  };
+  const Callable add = Registered(function, KernelsOf({hal::kernels::kFill, hal::kernels::kAdd}));
+  const std::vector<float> a(1000, 1.5F);
+  const DeviceAddress b = Upload(1, std::vector<float>(1000, 2.0F));
+  std::vector<float> c(1000);
+  const TaskHandle task = Submit(add, Arguments()
+                                          .Add(Tag::kIn, On(a))
+                                          .Add(Tag::kIn, At<float>(b, 1000))
+                                          .Add(Tag::kOut, On(c))
+                                          .AddScalar(0.25F));
+  EXPECT_TRUE(IsOk(task.Wait(Long())));
+  EXPECT_EQ(c, std::vector<float>(1000, 3.5F));
+  EXPECT_EQ(task.worker(), WorkerId{1});
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(OrchestratorFunctionTest, H3_NothingIsUploadedForAFunction) {
+  OrchestratorOptions options = Options(1);
+  options.orchestration = Orchestration::kDevice;
+  Start(std::move(options));
+  const Bytes before = memories_[0]->allocator().allocated();
+  // The image's own code is left out.
+  const Callable add = Registered([](HostCall& call) { return Add(call, 0); }, AddImage());
+  EXPECT_EQ(memories_[0]->allocator().allocated(), before);
+  const std::vector<float> a(10, 1.0F);
+  std::vector<float> c(10);
+  EXPECT_TRUE(
+      IsOk(Submit(add, Arguments().Add(Tag::kIn, On(a)).Add(Tag::kIn, On(a)).Add(Tag::kOut, On(c)))
+               .Wait(Long())));
+  EXPECT_EQ(c, std::vector<float>(10, 2.0F));
+  EXPECT_EQ(orchestrator_->Report()[0].uploads, 0U);
+  static_cast<void>(OrchestratorTest::Registered(AddImage()));
+  EXPECT_EQ(orchestrator_->Report()[0].uploads, 1U) << "an image is";
+}
+
+TEST_P(OrchestratorFunctionTest, PutsWorkOnTheStreamWithoutKernels) {
+  Start(1);
+  const Callable fill = Registered([](HostCall& call) -> Status {
+    EXPECT_EQ(call.kernel_count(), 0U);
+    const Tensor tensor = call.arguments().tensor(0);
+    return call.memory()->device()->EnqueueFill(call.stream(),
+                                                {.destination = DeviceAddress(tensor.address),
+                                                 .value = 7,
+                                                 .width = 4,
+                                                 .count = tensor.elements()});
+  });
+  std::vector<std::uint32_t> x(500);
+  EXPECT_TRUE(IsOk(Submit(fill, Arguments().Add(Tag::kOut, On(x))).Wait(Long())));
+  EXPECT_EQ(x, std::vector<std::uint32_t>(500, 7));
+}
+
+TEST_P(OrchestratorFunctionTest, WhatItReturnsIsTheOutcome) {
+  Start(1);
+  std::vector<std::uint32_t> x(4, 1);
+  const Arguments arguments = Arguments().Add(Tag::kInOut, On(x));
+  const Callable fails = Registered(
+      [](HostCall&) -> Status { return Status(StatusCode::kAlreadyExists, "not today"); });
+  const TaskHandle task = Submit(fails, arguments);
+  const TaskHandle after = Submit(Registered([](HostCall&) { return OkStatus(); }), arguments);
+  const Status error = task.Wait(Long());
+  EXPECT_EQ(error.code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(MessageOf(error), "task 1: not today");
+  EXPECT_EQ(after.Wait(Long()).code(), StatusCode::kAborted);
+
+  // A worker that said these would be given up.
+  const Callable lies = Registered([](HostCall&) -> Status { return Unavailable("so it says"); });
+  const Status lie = Submit(lies, {}).Wait(Long());
+  EXPECT_EQ(lie.code(), StatusCode::kUnknown);
+  EXPECT_THAT(MessageOf(lie), HasSubstr("so it says"));
+  const Callable throws =
+      Registered([](HostCall&) -> Status { throw std::runtime_error("thrown away"); });
+  const Status thrown = Submit(throws, {}).Wait(Long());
+  EXPECT_EQ(thrown.code(), StatusCode::kUnknown);
+  EXPECT_THAT(MessageOf(thrown), HasSubstr("it threw: thrown away"));
+
+  const WorkerReport report = orchestrator_->Report()[0];
+  EXPECT_TRUE(report.up);
+  EXPECT_EQ(report.restarts, 0U);
+  EXPECT_EQ(report.tasks, 3U);
+}
+
+TEST_P(OrchestratorFunctionTest, ALaunchThatWasRefusedFailsTheTaskThatIgnoresIt) {
+  Start(1);
+  const Callable careless = Registered(
+      [](HostCall& call) {
+        const Status status = call.Launch(3, {}, {});
+        EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+        return OkStatus();
+      },
+      KernelsOf({hal::kernels::kAdd}));
+  const Status error = Submit(careless, {}).Wait(Long());
+  EXPECT_EQ(error.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(error), HasSubstr("it launches kernel 3, and has 1"));
+}
+
+// Says when it goes, and asks the orchestrator something then, which waits if its lock is held.
+struct Witness {
+  Orchestrator* orchestrator = nullptr;
+  std::atomic<bool>* gone = nullptr;
+  ~Witness() {
+    static_cast<void>(orchestrator->live_tasks());
+    gone->store(true);
+  }
+};
+
+TEST_P(OrchestratorFunctionTest, LivesUntilItsLastTaskHasEnded) {
+  Start(1);
+  std::atomic<bool> gone = false;
+  std::promise<void> begun;
+  std::promise<void> release;
+  std::shared_future<void> released = release.get_future().share();
+  std::atomic<int> calls = 0;
+  Callable callable;
+  {
+    auto witness = std::make_shared<Witness>(orchestrator_.get(), &gone);
+    callable = Registered([witness, released, &begun, &calls](HostCall&) {
+      if (++calls == 1) begun.set_value();
+      released.wait();
+      return OkStatus();
+    });
+  }
+  const TaskHandle first = Submit(callable, {});
+  const TaskHandle second = Submit(callable, {});
+  begun.get_future().wait();
+  EXPECT_TRUE(IsOk(orchestrator_->Unregister(callable)));
+  EXPECT_EQ(orchestrator_->Submit(callable, {}).status().code(), StatusCode::kNotFound);
+  EXPECT_FALSE(gone);
+  release.set_value();
+  EXPECT_TRUE(IsOk(first.Wait(Long())));
+  EXPECT_TRUE(IsOk(second.Wait(Long())));
+  EXPECT_EQ(calls, 2);
+  EXPECT_TRUE(Soon([&] { return gone.load(); }));
+}
+
+TEST_P(OrchestratorFunctionTest, GoesWithItsOrchestratorWhoeverHasHandles) {
+  Start(2);
+  std::atomic<bool> gone = false;
+  Callable callable;
+  {
+    auto witness = std::make_shared<Witness>(orchestrator_.get(), &gone);
+    callable = Registered([witness](HostCall&) { return OkStatus(); });
+  }
+  const TaskHandle task = Submit(callable, {});
+  EXPECT_TRUE(IsOk(task.Wait(Long())));
+  EXPECT_FALSE(gone);
+  orchestrator_->Close();
+  EXPECT_TRUE(gone);
+  EXPECT_TRUE(task.error().ok());
+  orchestrator_->Close();
+  EXPECT_EQ(orchestrator_->Submit(callable, {}).status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(orchestrator_->Malloc(0, 1_KiB).status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(orchestrator_->Unregister(callable).code(), StatusCode::kNotFound);
+}
+
+TEST_P(OrchestratorFunctionTest, AWorkerThatIsStartedAgainHasIt) {
+  Start(1);
+  struct Shared {
+    std::atomic<int> calls = 0;
+    std::promise<void> release;
+    std::atomic<bool> ended = false;
+  };
+  auto shared = std::make_shared<Shared>();
+  const Callable hangs = Registered([shared](HostCall&) {
+    if (++shared->calls == 1) {
+      shared->release.get_future().wait();
+      shared->ended = true;
+    }
+    return OkStatus();
+  });
+  const TaskHandle hung =
+      Submit(hangs, {}, {.worker = {}, .timeout = std::chrono::milliseconds(20)});
+  EXPECT_EQ(hung.Wait(Long()).code(), StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(IsOk(Submit(hangs, {}).Wait(Long())));
+  EXPECT_EQ(shared->calls, 2);
+  EXPECT_EQ(orchestrator_->Report()[0].restarts, 1U);
+  shared->release.set_value();
+  EXPECT_TRUE(Soon([&] { return shared->ended.load(); }));
+}
+
+TEST_P(OrchestratorFunctionTest, MayUseTheOrchestrator) {
+  Start(2);
+  const Callable inner = OrchestratorTest::Registered(FillImage());
+  std::vector<std::uint32_t> x(16);
+  const Callable outer = Registered([&](HostCall& call) -> Status {
+    KEEL_ASSIGN(
+        const TaskHandle task,
+        orchestrator_->Submit(inner, Arguments().Add(Tag::kOut, On(x)).AddScalar(std::uint32_t{9}),
+                              {.worker = 1, .timeout = {}}));
+    EXPECT_EQ(call.arguments().tensor_count(), 0U);
+    return task.Wait(Long());
+  });
+  EXPECT_TRUE(IsOk(Submit(outer, {}, {.worker = 0, .timeout = {}}).Wait(Long())));
+  EXPECT_EQ(x, std::vector<std::uint32_t>(16, 9));
+}
+
+TEST_P(OrchestratorFunctionTest, WhatIsNoneIsRefused) {
+  Start(1);
+  EXPECT_EQ(orchestrator_->Register(HostFunction()).status().code(), StatusCode::kInvalidArgument);
+  const auto kernels = orchestrator_->Register(KernelsOf({hal::kernels::kAdd}));
+  EXPECT_EQ(kernels.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(kernels.status()), HasSubstr("register it with a function"));
+  const auto unknown =
+      orchestrator_->Register([](HostCall&) { return OkStatus(); }, KernelsOf({"keel_no_such"}));
+  EXPECT_EQ(unknown.status().code(), StatusCode::kNotFound);
+}
+
+TEST(OrchestratorFunctionProcessTest, NeedsThreads) {
+  OrchestratorOptions options;
+  options.transport = Transport::kProcess;
+  options.worker_program = KEEL_WORKER_PROGRAM;
+  options.workers = {{.device = "sim:0", .memory = {}}};
+  const auto orchestrator = Need(Orchestrator::Create(std::move(options)));
+  const auto refused = orchestrator->Register([](HostCall&) { return OkStatus(); });
+  EXPECT_EQ(refused.status().code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(MessageOf(refused.status()), HasSubstr("register an image"));
+  // A kernels-only image does not get further there either.
+  EXPECT_EQ(orchestrator->Register(KernelsOf({})).status().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace keel::task

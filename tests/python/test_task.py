@@ -1,0 +1,646 @@
+"""keel.task: memory on workers, callables, tasks."""
+
+from __future__ import annotations
+
+import array
+import gc
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import keel
+import keel.testing
+import numpy as np
+import pytest
+from conftest import BUILD
+from keel import task
+from keel.task import In, InOut, Out
+
+WORKER = BUILD / "bin" / "keel-worker"
+
+
+def _code(behaviour: str) -> bytes:
+    """Orchestration code that the tests in C++ have."""
+    path = BUILD / "test" / f"task_test_{behaviour}.so"
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    return path.read_bytes()
+
+
+@pytest.fixture
+def orchestrator() -> Iterator[task.Orchestrator]:
+    with task.Orchestrator(["sim:0", "sim:1"]) as made:
+        yield made
+
+
+@pytest.fixture(params=["thread", "process"])
+def either(request: pytest.FixtureRequest) -> Iterator[task.Orchestrator]:
+    with task.Orchestrator([0, 1], transport=request.param) as made:
+        yield made
+
+
+def _add(call: task.Call) -> None:
+    a, b, c = call.tensors
+    call.launch("keel_add", a, b, c, task.u64(c.size))
+
+
+# --- Images -------------------------------------------------------------------------------------
+
+
+def test_an_image_is_what_was_put_in() -> None:
+    image = task.Image.build(b"code", parts=[b"kernels", "keel"], kernels=["x", (1, "keel_add")])
+    assert image.kernels == ["x", "keel_add"]
+    assert image.orchestrated
+    again = task.Image(bytes(image))
+    assert bytes(again) == bytes(image)
+    assert bytes(again).startswith(b"KEELIMG\1")
+    kernels = task.Image.build(kernels=["keel_add"])
+    assert not kernels.orchestrated
+    assert task.Image.build().kernels == []
+    with pytest.raises(keel.InvalidArgumentError, match="checksum"):
+        task.Image(bytes(image)[:-9] + b"?" + bytes(image)[-8:])
+    with pytest.raises(keel.InvalidArgumentError, match="kernel 0 is of part 3"):
+        task.Image.build(kernels=[(3, "x")])
+
+
+def test_an_image_runs_on_either_transport(either: task.Orchestrator) -> None:
+    add = either.register(task.Image.build(_code("Add"), kernels=["keel_add"]))
+    a = np.arange(1000, dtype="float32")
+    b = either.upload(1, np.full(1000, 0.5, "float32"))
+    c = np.zeros(1000, "float32")
+    done = either.submit(add, In(a), b, Out(c))
+    assert done.result(60) is c
+    assert np.array_equal(c, a + 0.5)
+    assert (done.worker, done.done, done.error) == (1, True, None)
+    # By calling it, and with a result on the worker.
+    sums = either.malloc(1, 1000)
+    add(a, b, Out(sums)).wait(60)
+    assert np.array_equal(sums.numpy(), c)
+    report = either.report()[1]
+    assert (report.device, report.up, report.tasks, report.restarts) == ("sim:1", True, 2, 0)
+    assert report.bytes_from_device == 2 * 4000
+    assert report.uploads == 1
+    add.unregister()
+    with pytest.raises(keel.NotFoundError):
+        add(a, b, Out(sums))
+    with pytest.raises(keel.InvalidArgumentError, match="register it with a function"):
+        either.register(task.Image.build(kernels=["keel_add"]))
+
+
+def test_orchestration_code_that_fails(either: task.Orchestrator) -> None:
+    fail = either.register(task.Image.build(_code("Fail")))
+    first = either.submit(fail)
+    with pytest.raises(keel.InvalidArgumentError, match="told to fail") as raised:
+        first.wait(60)
+    error = first.error
+    assert isinstance(error, keel.InvalidArgumentError)
+    assert str(error) == str(raised.value)
+    assert "failed" in repr(first)
+    assert either.report()[0].restarts == 0
+
+
+# --- Memory -------------------------------------------------------------------------------------
+
+
+def test_memory_on_a_worker(either: task.Orchestrator) -> None:
+    source = np.arange(12, dtype="int32").reshape(3, 4)
+    block = either.malloc(1, (3, 4), "int32")
+    assert (block.worker, block.shape, block.dtype, block.nbytes) == (1, (3, 4), "int32", 48)
+    either.copy_to(block, source)
+    assert np.array_equal(either.copy_from(block), source)
+    into = np.zeros((3, 4), "int32")
+    assert either.copy_from(block, into) is into
+    assert np.array_equal(into, source)
+    # Raw bytes, any buffer, and what has gaps.
+    block.copy_from(bytes(range(48)))
+    back = bytearray(48)
+    either.copy_from(block, back)
+    assert back == bytes(range(48))
+    block.copy_from(source.T.copy().T)
+    assert np.array_equal(block[1:].numpy(), source[1:])
+    block[2:3].copy_from(np.full((1, 4), 9, "int32"))
+    assert block.numpy()[2].tolist() == [9] * 4
+    numbers = either.upload(0, array.array("d", [1.0, 2.0]))
+    assert (numbers.dtype, numbers.numpy().tolist()) == ("float64", [1.0, 2.0])
+
+    with pytest.raises(TypeError, match="float64 are given, and int32"):
+        block.copy_from(np.zeros((3, 4)))
+    with pytest.raises(ValueError, match="shape"):
+        block.copy_from(np.zeros((4, 3), "int32"))
+    with pytest.raises(ValueError, match="5 bytes"):
+        block.copy_from(b"hello")
+    with pytest.raises(ValueError, match="gaps"):
+        either.copy_from(block, np.zeros((4, 3), "int32").T)
+    with pytest.raises(ValueError, match="cannot be written"):
+        either.copy_from(block, bytes(48))
+    with pytest.raises(ValueError, match="step"):
+        block[::2]
+    with pytest.raises(ValueError, match="view"):
+        block[1:].free()
+    with pytest.raises(keel.InvalidArgumentError, match="no worker 2"):
+        either.malloc(2, 1)
+    with pytest.raises(keel.InvalidArgumentError, match="0 bytes"):
+        either.malloc(0, 0)
+    view = block[1:]
+    block.free()
+    block.free()
+    assert (block.freed, view.freed) == (True, True)
+    with pytest.raises(keel.InvalidArgumentError):
+        block.numpy()
+
+
+def test_memory_goes_with_its_object(orchestrator: task.Orchestrator) -> None:
+    before = keel.memory.memory_allocated("sim:1")
+    block = orchestrator.malloc(1, 1 << 20, "uint8")
+    view = block[5:10]
+    assert keel.memory.memory_allocated("sim:1") >= before + (1 << 20)
+    del block
+    assert keel.memory.memory_allocated("sim:1") >= before + (1 << 20), "the view keeps it"
+    del view
+    assert keel.memory.memory_allocated("sim:1") == before
+    with orchestrator.scope() as scope:
+        one = scope.malloc(1, 100)
+        two = scope.upload(1, b"12345")
+        assert not two.freed
+    assert one.freed
+    assert two.freed
+    assert keel.memory.memory_allocated("sim:1") == before
+
+
+def test_memory_of_others(orchestrator: task.Orchestrator) -> None:
+    add = orchestrator.register(_add, kernels=["keel_add"])
+    foreign = keel.from_numpy(np.full(100, 2, "float32"), device="sim:1")
+    with pytest.raises(TypeError, match="register_memory"):
+        orchestrator.submit(add, foreign)
+    with pytest.raises(ValueError, match="worker 0 on sim:0"):
+        orchestrator.register_memory(0, foreign)
+    with pytest.raises(ValueError, match="no worker 7"):
+        orchestrator.register_memory(7, foreign)
+    stream = keel.device.Stream("sim:1")
+    queued = keel.zeros(10, stream=stream)
+    stream.synchronize()
+    hold = keel.testing.hold(stream)
+    hold.__enter__()
+    queued._storage.clear()
+    threading.Timer(0.05, hold.__exit__, (None, None, None)).start()
+    orchestrator.register_memory(1, queued).free()
+    assert stream.query(), "what is queued for an array is waited for"
+    known = orchestrator.register_memory(1, foreign)
+    assert (known.address, known.shape, known.dtype) == (foreign.address, (100,), "float32")
+    c = np.zeros(100, "float32")
+    done = orchestrator.submit(add, known, known, Out(c))
+    done.wait(60)
+    assert done.worker == 1
+    assert c.tolist() == [4.0] * 100
+    with pytest.raises(keel.Error, match="overlap"):
+        orchestrator.register_memory(1, foreign)
+    # Kept alive by the registration.
+    gone = weakref.ref(foreign)
+    del foreign
+    gc.collect()
+    assert gone() is not None
+    orchestrator.unregister_memory(known)
+    assert gone() is None
+
+
+class Interface:
+    """Another library's tensor, of which no more is known."""
+
+    def __init__(self, owner: keel.Array, **changes: Any) -> None:
+        self.owner = owner
+        self.__cuda_array_interface__ = {**owner.__cuda_array_interface__, **changes}
+
+
+def test_tensors_of_other_libraries_on_the_device(cuda: str) -> None:
+    with task.Orchestrator([cuda]) as orchestrator:
+        double = orchestrator.register(lambda call: call[0].copy_from(call[0].numpy() * 2))
+        owner = keel.from_numpy(np.arange(6, dtype="float32").reshape(2, 3), device=cuda)
+        owner.stream.synchronize()
+        known = orchestrator.register_memory(0, Interface(owner))
+        assert (known.address, known.shape, known.dtype) == (owner.address, (2, 3), "float32")
+        double(InOut(known)).wait(60)
+        assert np.array_equal(owner.numpy(), 2 * np.arange(6).reshape(2, 3))
+        known.free()
+        frozen = orchestrator.register_memory(0, Interface(owner, data=(owner.address, True)))
+        with pytest.raises(ValueError, match="cannot be written"):
+            double(InOut(frozen))
+        with pytest.raises(ValueError, match="nobody write"):
+            frozen.copy_from(np.zeros((2, 3), "float32"))
+        assert frozen[1:].read_only
+        frozen.free()
+        with pytest.raises(BufferError, match="gaps"):
+            orchestrator.register_memory(0, Interface(owner, strides=(4, 8)))
+        with pytest.raises(TypeError, match="<M8"):
+            orchestrator.register_memory(0, Interface(owner, typestr="<M8"))
+        owner.close()
+
+
+class Dlpack:
+    """A tensor on the host that has DLPack and nothing else, as PyTorch's."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        return self.array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def test_tensors_of_other_libraries_on_the_host(either: task.Orchestrator) -> None:
+    add = either.register(task.Image.build(_code("Add"), kernels=["keel_add"]))
+    a, c = np.arange(9, dtype="float32"), np.zeros(9, "float32")
+    tensor = Dlpack(c)
+    assert either.submit(add, Dlpack(a), a, Out(tensor)).result(60) is tensor
+    assert np.array_equal(c, 2 * a)
+    view = memoryview(bytearray(36)).cast("f")
+    either.submit(add, a, a, Out(view)).wait(60)
+    assert view.tolist() == c.tolist()
+    with pytest.raises(BufferError, match="gaps"):
+        either.submit(add, Dlpack(np.ones((3, 3), "float32").T))
+
+
+def test_memory_of_this_process_is_not_a_processs() -> None:
+    with task.Orchestrator([0], transport="process") as processes:
+        mine = keel.zeros(10)
+        with pytest.raises(keel.UnsupportedError, match="use threads"):
+            processes.register_memory(0, mine)
+        with pytest.raises(keel.UnsupportedError, match="register an image"):
+            processes.register(_add)
+
+
+# --- Functions ----------------------------------------------------------------------------------
+
+
+def test_a_function_launches_kernels(orchestrator: task.Orchestrator) -> None:
+    seen: list[Any] = []
+
+    @orchestrator.callable(kernels=["keel_fill", "keel_axpy"])
+    def axpy(call: task.Call) -> None:
+        x, y = call.tensors
+        seen.append((call.device, len(call), x.tag, y.tag, x.shape, y.dtype, call.stream.handle))
+        a = call.scalar(0, "float32")
+        call.launch("keel_axpy", x, y, task.f32(a), task.u64(y.size), grid=2, block=(64, 1))
+
+    assert axpy.name.endswith("axpy")
+    x = np.arange(500, dtype="float32")
+    y = orchestrator.upload(1, np.ones(500, "float32"))
+    for _ in range(3):
+        last = orchestrator.submit(axpy, x, InOut(y), task.f32(0.5))
+    assert last.result(60) is y
+    assert np.array_equal(y.numpy(), 1 + 1.5 * x)
+    assert [each[:6] for each in seen] == [("sim:1", 2, In, InOut, (500,), "float32")] * 3
+    assert orchestrator.report()[1].uploads == 0, "nothing but the kernels"
+
+
+def test_a_function_works_with_arrays(orchestrator: task.Orchestrator) -> None:
+    kept: list[Any] = []
+
+    @orchestrator.callable
+    def double(call: task.Call) -> None:
+        call[1].copy_from(call[0].numpy() * 2)
+        kept.append((call, call[0].array()))
+
+    x = np.arange(6, dtype="int64").reshape(2, 3)
+    y = np.zeros((2, 3), "int64")
+    assert double(x, Out(y)).result(60) is y
+    assert np.array_equal(y, 2 * x)
+    (call, taken) = kept.pop()
+    assert taken.closed
+    with pytest.raises(keel.StateError, match="over"):
+        call.launch(0)
+    with pytest.raises(keel.StateError, match="over"):
+        call[0].array()
+
+
+def test_scalars(orchestrator: task.Orchestrator) -> None:
+    seen: list[Any] = []
+
+    @orchestrator.callable
+    def look(call: task.Call) -> None:
+        types = ["int64", "float64", "float32", "uint8", "float64", "int32", "uint64"]
+        seen.extend(call.scalar(i, kind) for i, kind in enumerate(types))
+
+    look(-3, 0.1, task.f32(0.5), b"\7", np.float64(2.5), np.int32(-9), 2**64 - 1).wait(60)
+    assert seen == [-3, 0.1, 0.5, 7, 2.5, -9, 2**64 - 1]
+    for wrong in (2**64, -(2**63) - 1, b"", b"123456789"):
+        with pytest.raises(ValueError, match=r"bits|bytes"):
+            look(wrong)
+
+
+def test_what_a_function_raises_is_the_error(orchestrator: task.Orchestrator) -> None:
+    @orchestrator.callable
+    def wrong(call: task.Call) -> None:
+        raise ValueError("not like this")
+
+    @orchestrator.callable
+    def typed(call: task.Call) -> None:
+        raise keel.NotFoundError("nowhere", "NOT_FOUND")
+
+    @orchestrator.callable(kernels=["keel_add"])
+    def careless(call: task.Call) -> None:
+        with pytest.raises(keel.InvalidArgumentError):
+            call.launch(7)
+
+    @orchestrator.callable
+    def leaves(call: task.Call) -> None:
+        raise SystemExit(3)
+
+    x = np.zeros(4, "float32")
+    first = wrong(InOut(x))
+    after = wrong(InOut(x))
+    with pytest.raises(keel.Error, match=r"it raised ValueError: not like this \(.*test_task.py"):
+        first.wait(60)
+    with pytest.raises(keel.Error, match="which it depends on, failed") as aborted:
+        after.wait(60)
+    assert aborted.value.code == "ABORTED"
+    with pytest.raises(keel.NotFoundError, match="NotFoundError: nowhere"):
+        typed().wait(60)
+    with pytest.raises(keel.InvalidArgumentError, match="kernel 7, and has 1"):
+        careless().wait(60)
+    with pytest.raises(keel.Error, match="SystemExit: 3"):
+        leaves().wait(60)
+    assert [report.restarts for report in orchestrator.report()] == [0, 0]
+
+
+def test_a_function_uses_the_orchestrator(orchestrator: task.Orchestrator) -> None:
+    add = orchestrator.register(_add, kernels=["keel_add"])
+    c = np.zeros(10, "float32")
+
+    @orchestrator.callable
+    def outer(call: task.Call) -> None:
+        ones = np.ones(10, "float32")
+        add(ones, ones, Out(c), worker=1).wait(60)
+
+    outer(worker=0).wait(60)
+    assert c.tolist() == [2.0] * 10
+
+
+def test_functions_of_two_workers_run_at_the_same_time(orchestrator: task.Orchestrator) -> None:
+    both = threading.Barrier(2)
+    meet = orchestrator.register(lambda call: both.wait(60))
+    group = orchestrator.submit_group(meet, [[], []])
+    group.wait(60)
+    assert not both.broken
+    with pytest.raises(keel.InvalidArgumentError, match="worker 1"):
+        orchestrator.submit_group(meet, [[], []], workers=[1, 1])
+    with pytest.raises(keel.InvalidArgumentError, match="a group of 3"):
+        orchestrator.submit_group(meet, [[], [], []])
+
+
+def test_a_group_writes_its_members_results(either: task.Orchestrator) -> None:
+    add = either.register(task.Image.build(_code("Add"), kernels=["keel_add"]))
+    x = np.ones(8, "float32")
+    one, two = np.zeros(8, "float32"), np.zeros(8, "float32")
+    group = either.submit_group(add, [[x, x, Out(one)], [x, x, Out(two)]], workers=[1, 0])
+    first, second = group.result(60)
+    assert first is one
+    assert second is two
+    assert one.tolist() == two.tolist() == [2.0] * 8
+    assert group.worker == 1
+
+
+# --- Waiting and lives --------------------------------------------------------------------------
+
+
+class Gate:
+    """A function that waits until it is let through."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.open = threading.Event()
+
+    def __call__(self, call: task.Call) -> None:
+        self.begun.set()
+        assert self.open.wait(60)
+
+
+def test_waiting_leaves_the_interpreter_to_others(orchestrator: task.Orchestrator) -> None:
+    gate = Gate()
+    held = orchestrator.register(gate)
+    block = orchestrator.malloc(0, 4, "uint8")
+    first = orchestrator.submit(held, InOut(block))
+    assert gate.begun.wait(60)
+    assert not first.done
+    assert "pending" in repr(first)
+    with pytest.raises(keel.WaitTimeoutError):
+        first.wait(0.01)
+    with pytest.raises(keel.WaitTimeoutError):
+        orchestrator.wait_all(0.01)
+    opener = threading.Timer(0.05, gate.open.set)
+    opener.start()
+    block.numpy()  # waits for the task
+    assert first.done
+    first.wait()
+    orchestrator.wait_all()
+    assert orchestrator.live_tasks == 0
+    opener.join()
+
+
+def test_a_task_that_takes_too_long(orchestrator: task.Orchestrator) -> None:
+    gate = Gate()
+    held = orchestrator.register(gate)
+    slow = orchestrator.submit(held, timeout=0.02)
+    with pytest.raises(keel.WaitTimeoutError):
+        slow.wait(60)
+    assert slow.done
+    gate.open.set()
+    # The worker is started again, and has the function.
+    orchestrator.submit(held, worker=slow.worker).wait(60)
+    assert sum(report.restarts for report in orchestrator.report()) == 1
+
+
+def test_a_task_keeps_what_it_was_given(orchestrator: task.Orchestrator) -> None:
+    gate = Gate()
+    held = orchestrator.register(gate)
+    x = np.ones(1000, "float32")
+    numbers = bytearray(16)
+    weak = weakref.ref(x)
+    done = orchestrator.submit(held, x, InOut(numbers))
+    del x
+    gc.collect()
+    assert weak() is not None
+    with pytest.raises(BufferError):
+        numbers.extend(b"more")  # its memory must stay
+    gate.open.set()
+    done.wait(60)
+    orchestrator.wait_all(60)
+    gc.collect()
+    assert weak() is None
+    numbers.extend(b"more")
+
+
+def test_an_unregistered_function_lives_until_its_last_task(
+    orchestrator: task.Orchestrator,
+) -> None:
+    gate = Gate()
+    weak = weakref.ref(gate)
+    opener, begun = gate.open, gate.begun
+    held = orchestrator.register(gate)
+    del gate
+    tasks = [orchestrator.submit(held, worker=0) for _ in range(3)]
+    assert begun.wait(60)
+    held.unregister()
+    with pytest.raises(keel.NotFoundError):
+        held.unregister()
+    del held
+    gc.collect()
+    assert weak() is not None
+    opener.set()
+    for each in tasks:
+        each.wait(60)
+    orchestrator.wait_all(60)
+    gc.collect()
+    assert weak() is None
+
+
+def test_an_orchestrator_that_its_function_refers_to_is_collected() -> None:
+    def use() -> weakref.ref[task.Orchestrator]:
+        made = task.Orchestrator([0])
+
+        @made.callable
+        def function(call: task.Call) -> None:
+            assert made.worker_count == 1
+
+        function().wait(60)
+        return weakref.ref(made)
+
+    weak = use()
+    gc.collect()
+    assert weak() is None
+
+
+def test_dropping_it_while_a_function_runs_does_not_hang() -> None:
+    made = task.Orchestrator([0], stop_timeout=60)
+    gate = Gate()
+    kept: list[bool] = []
+    x = np.zeros(10, "float32")
+    weak = weakref.ref(x)
+
+    def function(call: task.Call) -> None:
+        gate(call)
+        kept.append(weak() is not None)
+
+    running = made.register(function)
+    first = made.submit(running, x)
+    del x
+    assert gate.begun.wait(60)
+    threading.Timer(0.05, gate.open.set).start()
+    del made, running
+    gc.collect()
+    assert first.done
+    assert kept[0], "the task had its array to the end"
+    first.wait()
+
+
+def test_closing_cancels_what_has_not_started() -> None:
+    made = task.Orchestrator([0], stop_timeout=60)
+    gate = Gate()
+    x = np.zeros(10, "float32")
+    running = made.register(gate)
+    first = made.submit(running, InOut(x))
+    second = made.submit(running, InOut(x))
+    assert gate.begun.wait(60)
+    threading.Timer(0.05, gate.open.set).start()
+    made.close()
+    first.wait()
+    with pytest.raises(keel.Error) as cancelled:
+        second.wait()
+    assert cancelled.value.code == "CANCELLED"
+
+
+def test_a_callable_that_nobody_has_is_unregistered(orchestrator: task.Orchestrator) -> None:
+    before = keel.memory.memory_allocated("sim:0")
+    image = task.Image.build(_code("Noop"))
+    noop = orchestrator.register(image)
+    assert keel.memory.memory_allocated("sim:0") > before, "the image is on the device"
+    last = noop()
+    del noop
+    last.wait(60)
+    orchestrator.wait_all(60)
+    # By a thread of the orchestrator's, if the task was under way.
+    until = time.monotonic() + 60
+    while keel.memory.memory_allocated("sim:0") != before and time.monotonic() < until:
+        time.sleep(0.001)
+    assert keel.memory.memory_allocated("sim:0") == before
+
+
+def test_a_closed_one_refuses() -> None:
+    made = task.Orchestrator([0])
+    function = made.register(_add, kernels=["keel_add"])
+    block = made.malloc(0, 10)
+    made.close()
+    made.close()
+    for use in (function, lambda: made.malloc(0, 1), block.numpy):
+        with pytest.raises(keel.Error):
+            use()
+    block.free()
+    made.wait_all()
+
+
+def test_mistakes_are_named(orchestrator: task.Orchestrator) -> None:
+    add = orchestrator.register(_add, kernels=["keel_add"])
+    x = np.ones(4, "float32")
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="cannot be written"):
+        add(x, x, Out(frozen))
+    with pytest.raises(ValueError, match="gaps"):
+        add(x, x, Out(np.ones((4, 2), "float32")[:, 0]))
+    with pytest.raises(TypeError, match="a tensor is a NumPy array"):
+        add(In(object()))
+    with pytest.raises(TypeError, match="no type of elements"):
+        add(np.array(["text"]))
+    with pytest.raises(ValueError, match="at most 6"):
+        add(np.ones((1,) * 7, "float32"))
+    with pytest.raises(keel.InvalidArgumentError, match="overlap"):
+        add(x, InOut(x))
+    with pytest.raises(keel.InvalidArgumentError, match="no worker 5"):
+        add(worker=5)
+    with pytest.raises(ValueError, match="timeout"):
+        add(timeout=-1)
+    with (
+        task.Orchestrator([0]) as other,
+        pytest.raises(ValueError, match="another orchestrator"),
+    ):
+        other.submit(add)
+    with pytest.raises(ValueError, match="transport"):
+        task.Orchestrator([0], transport="pigeon")
+    with pytest.raises(keel.UnsupportedError):
+        task.Orchestrator([0], transport="mpi")
+    with pytest.raises(keel.NotFoundError):
+        task.Orchestrator(["sim:9"])
+    with pytest.raises(keel.InvalidArgumentError, match="at least one worker"):
+        task.Orchestrator([])
+    with pytest.raises(ValueError, match="orchestration"):
+        task.Orchestrator([0], orchestration="nobody")
+    # None of these harmed it.
+    c = np.zeros(4, "float32")
+    add(x, np.ones((4, 2), "float32")[:, 0], Out(c)).wait(60)
+    assert c.tolist() == [2.0] * 4
+
+
+def test_many_threads_share_it(orchestrator: task.Orchestrator) -> None:
+    add = orchestrator.register(_add, kernels=["keel_add"])
+    errors: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            for i in range(40):
+                a = np.full(64, seed, "float32")
+                c = np.zeros(64, "float32")
+                add(a, np.full(64, i, "float32"), Out(c)).wait(60)
+                assert c.tolist() == [float(seed + i)] * 64
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert sum(report.tasks for report in orchestrator.report()) == 160
