@@ -389,6 +389,7 @@ static void test_function(keel_orchestrator orchestrator, keel_device device) {
 int main(int argc, char** argv) {
   keel_orchestrator orchestrator = NULL;
   keel_device device = NULL, other = NULL;
+  struct state state = {0, 0};
   uint64_t callable = 0;
   if (argc != 3) {
     fputs("usage: capi_task_c_test ORCHESTRATION-CODE WORKER-PROGRAM\n", stderr);
@@ -409,8 +410,10 @@ int main(int argc, char** argv) {
   orchestrator = open_workers(KEEL_TRANSPORT_PROCESS, argv[2]);
   test_memory(orchestrator);
   test_image(orchestrator, argv[1]);
-  REFUSED(keel_orchestrator_register_function(orchestrator, add, NULL, NULL, NULL, 0, &callable),
+  REFUSED(keel_orchestrator_register_function(orchestrator, add, &state, destroy_state, NULL, 0,
+                                              &callable),
           KEEL_STATUS_UNIMPLEMENTED, "register an image");
+  CHECK(state.destroyed == 0); /* it stays the caller's */
   CHECK(keel_orchestrator_close(orchestrator) == KEEL_STATUS_OK);
 
   /* With their last handles the devices are closed, and their threads end. */
