@@ -212,26 +212,29 @@ TEST_P(OrchestratorFunctionTest, GoesWithItsOrchestratorWhoeverHasHandles) {
 TEST_P(OrchestratorFunctionTest, AWorkerThatIsStartedAgainHasIt) {
   Start(1);
   struct Shared {
-    std::atomic<int> calls = 0;
     std::promise<void> release;
-    std::atomic<bool> ended = false;
+    std::shared_future<void> released = release.get_future().share();
+    std::atomic<int> inside = 0;
+    std::atomic<int> calls = 0;
   };
   auto shared = std::make_shared<Shared>();
-  const Callable hangs = Registered([shared](HostCall&) {
-    if (++shared->calls == 1) {
-      shared->release.get_future().wait();
-      shared->ended = true;
-    }
+  // Hangs if it has a scalar.
+  const Callable hangs = Registered([shared](HostCall& call) {
+    ++shared->inside;
+    if (call.arguments().scalar_count() == 1) shared->released.wait();
+    ++shared->calls;
+    --shared->inside;
     return OkStatus();
   });
-  const TaskHandle hung =
-      Submit(hangs, {}, {.worker = {}, .timeout = std::chrono::milliseconds(20)});
+  const TaskHandle hung = Submit(hangs, Arguments().AddScalar(1),
+                                 {.worker = {}, .timeout = std::chrono::milliseconds(20)});
   EXPECT_EQ(hung.Wait(Long()).code(), StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(IsOk(Submit(hangs, {}).Wait(Long())));
-  EXPECT_EQ(shared->calls, 2);
+  EXPECT_EQ(shared->calls, 1);
   EXPECT_EQ(orchestrator_->Report()[0].restarts, 1U);
+  // The thread that was left behind ends with the function.
   shared->release.set_value();
-  EXPECT_TRUE(Soon([&] { return shared->ended.load(); }));
+  EXPECT_TRUE(Soon([&] { return shared->inside == 0; }));
 }
 
 TEST_P(OrchestratorFunctionTest, MayUseTheOrchestrator) {
