@@ -3,7 +3,7 @@
 
 Usage: cli.py [--bin DIR] [--out FILE] [--device NAME:N] NAME...
 
-NAME is a benchmark of `keel bench`: alloc, churn, host, h2d, graph, train. Stored, with machine, driver
+NAME is a benchmark of `keel bench`: alloc, churn, host, h2d, graph, task, train. Stored, with machine, driver
 and commit, in benchmarks/results/<machine>-<date>-cli.json.
 """
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -48,10 +49,33 @@ class DeleteHere {
   Home home_;
 };
 
-// As std::make_shared, with that deleter.
+// The allocator of what is deleted so: neither destroyed nor freed in a forked child.
+template <class T>
+class AllocateHere {
+ public:
+  using value_type = T;
+  AllocateHere() = default;
+  template <class U>
+  AllocateHere(const AllocateHere<U>& other) : home_(other.home()) {}  // NOLINT: as allocators do
+  T* allocate(std::size_t count) { return std::allocator<T>().allocate(count); }
+  void deallocate(T* memory, std::size_t count) {
+    if (home_.here()) std::allocator<T>().deallocate(memory, count);
+  }
+  template <class U>
+  void destroy(U* object) {
+    if (home_.here()) std::destroy_at(object);
+  }
+  const Home& home() const { return home_; }
+  friend bool operator==(const AllocateHere&, const AllocateHere&) { return true; }
+
+ private:
+  Home home_;
+};
+
+// As std::make_shared, for what DeleteHere is for.
 template <class T, class... Arguments>
 std::shared_ptr<T> MakeSharedHere(Arguments&&... arguments) {
-  return std::shared_ptr<T>(new T(std::forward<Arguments>(arguments)...), DeleteHere());
+  return std::allocate_shared<T>(AllocateHere<T>(), std::forward<Arguments>(arguments)...);
 }
 
 // One T for each process: a child, which can trust no lock of its parent, gets a T of its own.

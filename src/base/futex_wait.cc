@@ -21,15 +21,25 @@ void Pause() {
 #endif
 }
 
+}  // namespace
+
+bool SpinBriefly(const FutexWord& word, std::uint32_t seen) {
+  for (int i = 0; i < 32; ++i) {
+    if (word.value.load(std::memory_order_acquire) != seen) return true;
+    Pause();
+  }
+  return false;
+}
+
+namespace {
+
 bool SpinWhile(const FutexWord& word, std::uint32_t seen) {
+  if (SpinBriefly(word, seen)) return true;
   constexpr auto kSpin = std::chrono::microseconds(30);
   const auto until = std::chrono::steady_clock::now() + kSpin;
   do {
-    for (int i = 0; i < 32; ++i) {
-      if (word.value.load(std::memory_order_acquire) != seen) return true;
-      Pause();
-    }
     sched_yield();
+    if (SpinBriefly(word, seen)) return true;
   } while (std::chrono::steady_clock::now() < until);
   return word.value.load(std::memory_order_acquire) != seen;
 }

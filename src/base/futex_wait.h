@@ -23,6 +23,10 @@ struct FutexWord {
 };
 static_assert(sizeof(FutexWord) == 8 && std::atomic<std::uint32_t>::is_always_lock_free);
 
+// Until the value differs from `seen`, for half a microsecond or so, without a look at the clock:
+// for who would otherwise first find out how long to wait. False: it did not.
+bool SpinBriefly(const FutexWord& word, std::uint32_t seen);
+
 // Until the value differs from `seen`. False: the deadline. Any number of threads.
 bool WaitWhile(FutexWord& word, std::uint32_t seen, Deadline deadline);
 

@@ -74,7 +74,9 @@ Status Arguments::Check() const {
       return InvalidArgument(
           fmt::format("tensor {} has the tag {}, not 1 (in), 2 (out) or 3 (in-out)", i, tag));
     }
-    KEEL_TRY(tensor.Check().Annotate(fmt::format("tensor {}", i)));
+    if (Status status = tensor.Check(); !status.ok()) {
+      return std::move(status).Annotate(fmt::format("tensor {}", i));
+    }
     if (tensor.size().empty()) continue;
     extents.push_back({tensor.resident(), tensor.address, tensor.address + tensor.size().count(),
                        Writes(tags_[i]), i});
@@ -155,9 +157,11 @@ Result<Arguments> Arguments::Decode(std::span<const std::byte> block) {
   get(arguments.tensors_.data(), header.tensors * sizeof(Tensor));
   get(arguments.scalars_.data(), header.scalars * sizeof(std::uint64_t));
   get(arguments.tags_.data(), header.tensors);
-  KEEL_TRY(arguments.Check().Annotate(
-      fmt::format("arguments, in the tensors at byte {} or the tags at byte {}", sizeof(header),
-                  UnpaddedSize(header.tensors, header.scalars) - header.tensors)));
+  if (Status status = arguments.Check(); !status.ok()) {
+    return std::move(status).Annotate(
+        fmt::format("arguments, in the tensors at byte {} or the tags at byte {}", sizeof(header),
+                    UnpaddedSize(header.tensors, header.scalars) - header.tensors));
+  }
   return arguments;
 }
 

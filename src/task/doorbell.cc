@@ -27,6 +27,7 @@ class SharedDoorbell final : public Doorbell {
   ~SharedDoorbell() override { munmap(word_, kSize); }
 
   std::uint32_t value() const override { return word_->value.load(std::memory_order_acquire); }
+  bool SpinWhile(std::uint32_t seen) override { return SpinBriefly(*word_, seen); }
   bool WaitWhile(std::uint32_t seen, Deadline deadline) override {
     return keel::WaitWhile(*word_, seen, deadline);
   }

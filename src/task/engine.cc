@@ -69,6 +69,7 @@ struct Engine::State {
   Status CopyOut(const Task& task, const Arguments& arguments, const Arguments& placed,
                  Deadline deadline);
   Status Execute(Task& task, const Arguments& placed, Deadline deadline);
+  Status ExecuteOnHost(Task& task, const Arguments& placed, Deadline deadline);
   // Queues the code; what it returned is in the exchange when the stream is past it.
   Status LaunchOnDevice(const Task& task, const Arguments& placed);
   const hal::OrchestrationOutcome& outcome() const {
@@ -82,13 +83,18 @@ struct Engine::State {
   // Pinned memory for the arguments and the outcome of orchestration on the device; null on the
   // host. Only the thread that runs tasks touches it.
   std::byte* exchange = nullptr;
-  std::vector<Task> abandoned;  // the device may still work on them
+  std::vector<Task> abandoned;     // the device may still work on them
+  std::vector<std::byte> encoded;  // the arguments of the task that runs, encoded
+
+  // Tasks and control count in passing.
+  std::atomic<std::uint64_t> tasks_run{0};
+  std::atomic<std::uint64_t> bytes_to_device{0};
+  std::atomic<std::uint64_t> bytes_from_device{0};
 
   Mutex mutex;
   std::set<DeviceAddress> blocks KEEL_GUARDED_BY(mutex);
   std::map<std::uint64_t, Callable> callables KEEL_GUARDED_BY(mutex);
   std::uint64_t last_callable KEEL_GUARDED_BY(mutex) = 0;
-  EngineStats stats KEEL_GUARDED_BY(mutex);
 };
 
 Result<std::unique_ptr<Engine>> Engine::Create(const std::shared_ptr<memory::DeviceMemory>& memory,
@@ -161,15 +167,13 @@ Status Engine::CopyTo(DeviceAddress destination, const void* source, Bytes size,
   KEEL_TRY(state_->memory->CopyToDevice(stream, destination, source, size, deadline));
   // Tasks are on another stream: for them it must have arrived.
   KEEL_TRY(state_->memory->device()->SynchronizeStream(stream, deadline));
-  const MutexLock lock(state_->mutex);
-  state_->stats.bytes_to_device += size.count();
+  state_->bytes_to_device.fetch_add(size.count(), std::memory_order_relaxed);
   return OkStatus();
 }
 
 Status Engine::CopyFrom(void* destination, DeviceAddress source, Bytes size, Deadline deadline) {
   KEEL_TRY(state_->memory->CopyToHost(state_->control->get(), destination, source, size, deadline));
-  const MutexLock lock(state_->mutex);
-  state_->stats.bytes_from_device += size.count();
+  state_->bytes_from_device.fetch_add(size.count(), std::memory_order_relaxed);
   return OkStatus();
 }
 
@@ -214,10 +218,9 @@ Status Engine::Unregister(std::uint64_t callable) {
 
 EngineStats Engine::Stats() const {
   EngineStats stats;
-  {
-    const MutexLock lock(state_->mutex);
-    stats = state_->stats;
-  }
+  stats.tasks = state_->tasks_run.load(std::memory_order_relaxed);
+  stats.bytes_to_device = state_->bytes_to_device.load(std::memory_order_relaxed);
+  stats.bytes_from_device = state_->bytes_from_device.load(std::memory_order_relaxed);
   stats.uploads = state_->store->uploads();
   stats.callables = state_->store->size();
   return stats;
@@ -239,8 +242,7 @@ Status Engine::Run(std::uint64_t callable, const Arguments& arguments, Deadline 
     const Status freed = state_->memory->allocator().Free(task.temporary);
     if (status.ok()) status = freed;
   }
-  const MutexLock lock(state_->mutex);
-  ++state_->stats.tasks;
+  state_->tasks_run.fetch_add(1, std::memory_order_relaxed);
   return status;
 }
 
@@ -262,6 +264,9 @@ Result<Engine::State::Callable> Engine::State::Find(std::uint64_t callable) {
 }
 
 Status Engine::State::Run(Task& task, const Arguments& arguments, Deadline deadline) {
+  const bool resident = std::all_of(arguments.tensors().begin(), arguments.tensors().end(),
+                                    [](const Tensor& tensor) { return tensor.resident(); });
+  if (resident) return Execute(task, arguments, deadline);
   Arguments placed = arguments;
   KEEL_TRY(CopyIn(task, placed, deadline));
   KEEL_TRY(Execute(task, placed, deadline));
@@ -295,17 +300,17 @@ Status Engine::State::CopyIn(Task& task, Arguments& arguments, Deadline deadline
     const Bytes size = tensor.size();
     if (Reads(arguments.tags()[i]) && !size.empty()) {
       KEEL_TRY(task.MayGoOn());
-      KEEL_TRY(memory
-                   ->CopyToDevice(tasks->get(), place,
-                                  reinterpret_cast<const void*>(tensor.address), size, deadline)
-                   .Annotate(fmt::format("copying tensor {} to the device", i)));
+      Status status = memory->CopyToDevice(
+          tasks->get(), place, reinterpret_cast<const void*>(tensor.address), size, deadline);
+      if (!status.ok()) {
+        return std::move(status).Annotate(fmt::format("copying tensor {} to the device", i));
+      }
       copied += size;
     }
     tensor.address = place.value();
     tensor.flags |= Tensor::kResident;
   }
-  const MutexLock lock(mutex);
-  stats.bytes_to_device += copied.count();
+  bytes_to_device.fetch_add(copied.count(), std::memory_order_relaxed);
   return OkStatus();
 }
 
@@ -316,30 +321,45 @@ Status Engine::State::CopyOut(const Task& task, const Arguments& arguments, cons
     const Tensor& tensor = arguments.tensors()[i];
     if (tensor.resident() || !Writes(arguments.tags()[i]) || tensor.size().empty()) continue;
     KEEL_TRY(task.MayGoOn());
-    KEEL_TRY(memory
-                 ->CopyToHost(tasks->get(), reinterpret_cast<void*>(tensor.address),
-                              DeviceAddress(placed.tensors()[i].address), tensor.size(), deadline)
-                 .Annotate(fmt::format("copying tensor {} from the device", i)));
+    Status status =
+        memory->CopyToHost(tasks->get(), reinterpret_cast<void*>(tensor.address),
+                           DeviceAddress(placed.tensors()[i].address), tensor.size(), deadline);
+    if (!status.ok()) {
+      return std::move(status).Annotate(fmt::format("copying tensor {} from the device", i));
+    }
     copied += tensor.size();
   }
-  const MutexLock lock(mutex);
-  stats.bytes_from_device += copied.count();
+  bytes_from_device.fetch_add(copied.count(), std::memory_order_relaxed);
   return OkStatus();
 }
 
 Status Engine::State::Execute(Task& task, const Arguments& placed, Deadline deadline) {
-  const StoredCallable& stored = *task.callable.stored;
-  const HostFunction* const function = task.callable.function.get();
-  const bool on_host = function != nullptr || stored.function() != nullptr;
+  if (task.callable.function != nullptr || task.callable.stored->function() != nullptr) {
+    return ExecuteOnHost(task, placed, deadline);
+  }
   task.launched = true;
-  Status status =
-      on_host ? RunOnHost({memory, tasks->get(), stored, function, deadline}, placed.Encode())
-              : LaunchOnDevice(task, placed);
-  // Kernels that were launched run also if a later launch was refused, and use the memory.
+  const Status status = LaunchOnDevice(task, placed);
   KEEL_TRY(tasks->device().SynchronizeStream(tasks->get(), deadline));
   task.launched = false;
-  if (!status.ok() || on_host) return status;
+  KEEL_TRY(status);
   return OutcomeOf(outcome().code, Text(outcome().message, sizeof(outcome().message)));
+}
+
+Status Engine::State::ExecuteOnHost(Task& task, const Arguments& placed, Deadline deadline) {
+  encoded.resize(placed.encoded_size());
+  placed.EncodeTo(encoded);
+  task.launched = true;
+  bool queued = false;
+  Status status = RunOnHost(
+      {memory, tasks->get(), *task.callable.stored, task.callable.function.get(), deadline, queued},
+      encoded);
+  // Kernels that were launched run also if a later launch was refused, and use the memory; copies
+  // use the host's. Of a task with neither the device knows nothing.
+  if (queued || task.temporary) {
+    KEEL_TRY(tasks->device().SynchronizeStream(tasks->get(), deadline));
+  }
+  task.launched = false;
+  return status;
 }
 
 Status Engine::State::LaunchOnDevice(const Task& task, const Arguments& placed) {

@@ -26,6 +26,7 @@ struct EngineStats {
   std::uint64_t bytes_from_device = 0;
   std::uint64_t uploads = 0;
   std::uint64_t callables = 0;  // distinct ones, now
+  friend bool operator==(const EngineStats&, const EngineStats&) = default;
 };
 
 // A function of this process as a callable, with its kernels.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 #include <string>
+#include <utility>
 
 namespace keel::task {
 namespace {
@@ -49,6 +50,7 @@ class Call final : public HostCall {
   };
 
   Status CallFunction() {
+    run_.queued = true;  // it has the stream
     Status status;
     try {
       status = (*run_.function)(*this);
@@ -88,9 +90,11 @@ class Call final : public HostCall {
       return InvalidArgument(
           fmt::format("it launches kernel {}, and has {}", kernel, run_.callable.kernels().size()));
     }
-    return run_.memory->device()
-        ->LaunchKernel(run_.stream, {run_.callable.kernels()[kernel], dims, args})
-        .Annotate(fmt::format("kernel {}", kernel));
+    run_.queued = true;
+    Status status = run_.memory->device()->LaunchKernel(
+        run_.stream, {run_.callable.kernels()[kernel], dims, args});
+    if (status.ok()) return status;
+    return std::move(status).Annotate(fmt::format("kernel {}", kernel));
   }
 
   const HostRun& run_;

@@ -24,6 +24,7 @@ struct HostRun {
   const StoredCallable& callable;
   const HostFunction* function;  // null: the callable's own code
   Deadline deadline;
+  bool& queued;  // set if something may be on the stream: a kernel, or what a function did there
 };
 
 // Calls it. `arguments` are encoded, with addresses of the device. What was launched is not waited

@@ -1,7 +1,6 @@
 #include "task/lane.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,14 +8,35 @@
 namespace keel::task {
 namespace {
 
-std::uint32_t Checksum(const RecordHeader& header, std::span<const std::byte> message) {
-  uLong crc = crc32(0, reinterpret_cast<const Bytef*>(&header.sequence), sizeof(header.sequence));
-  crc = crc32(crc, reinterpret_cast<const Bytef*>(&header.length), sizeof(header.length));
-  // Of no bytes at all zlib would take a null pointer for the wish to begin anew.
-  if (!message.empty()) {
-    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(message.data()), message.size());
+// Any change of one word changes the sum of 64 bits, of which half is kept.
+class Checksum {
+ public:
+  void Add(std::uint64_t word) {
+    sum_ = (sum_ ^ word) * 0x9e37'79b9'7f4a'7c15;
+    sum_ ^= sum_ >> 32;
   }
-  return static_cast<std::uint32_t>(crc);
+  std::uint32_t value() const { return static_cast<std::uint32_t>(sum_); }
+
+ private:
+  std::uint64_t sum_ = 0;
+};
+
+std::uint32_t ChecksumOf(const RecordHeader& header, std::span<const std::byte> message) {
+  Checksum checksum;
+  checksum.Add(header.sequence);
+  checksum.Add(header.length);
+  std::uint64_t word = 0;
+  while (message.size() >= sizeof(word)) {
+    std::memcpy(&word, message.data(), sizeof(word));
+    checksum.Add(word);
+    message = message.subspan(sizeof(word));
+  }
+  if (!message.empty()) {
+    word = 0;
+    std::memcpy(&word, message.data(), message.size());
+    checksum.Add(word);
+  }
+  return checksum.value();
 }
 
 void CopyIn(std::span<std::byte> ring, std::uint32_t at, std::span<const std::byte> bytes) {
@@ -47,33 +67,49 @@ Status DamagedLane(const char* what) {
 }  // namespace
 
 Status LaneWriter::Check() {
-  const std::uint32_t read = lane_.state->read.load(std::memory_order_acquire);
-  damaged_ = damaged_ || written_ - read > lane_.ring.size() || read % 8 != 0 ||
-             lane_.state->written.load(std::memory_order_relaxed) != written_;
+  read_ = lane_.state->read.load(std::memory_order_acquire);
+  damaged_ = damaged_ || written_ - read_ > lane_.ring.size() || read_ % 8 != 0 ||
+             lane_.state->written.load(std::memory_order_relaxed) != published_;
   return damaged_ ? DamagedLane("a cursor points nowhere") : OkStatus();
 }
 
-Status LaneWriter::Write(std::span<const std::byte> message) {
+Status LaneWriter::Put(std::span<const std::byte> message) {
   const std::size_t size = RecordSize(message.size());
   if (size > lane_.ring.size()) {
     return OutOfRange(fmt::format("a message of {} bytes does not fit into a lane of {}",
                                   message.size(), lane_.ring.size()));
   }
-  KEEL_TRY(Check());
-  const std::uint32_t used = written_ - lane_.state->read.load(std::memory_order_acquire);
-  // The cursor may have been damaged since; then this only writes over a ring that is lost anyway.
-  if (used > lane_.ring.size() || lane_.ring.size() - used < size) {
-    return ResourceExhausted(
-        fmt::format("the lane is full: {} of {} bytes are under way", used, lane_.ring.size()));
+  if (damaged_ || lane_.state->written.load(std::memory_order_relaxed) != published_ ||
+      lane_.ring.size() - (written_ - read_) < size) {
+    KEEL_TRY(Check());
+    const std::uint32_t used = written_ - read_;
+    if (lane_.ring.size() - used < size) {
+      return ResourceExhausted(
+          fmt::format("the lane is full: {} of {} bytes are under way", used, lane_.ring.size()));
+    }
   }
   RecordHeader header{.length = static_cast<std::uint32_t>(message.size()),
                       .sequence = sequence_++};
-  header.crc = Checksum(header, message);
+  header.checksum = ChecksumOf(header, message);
   CopyIn(lane_.ring, written_, std::as_bytes(std::span(&header, 1)));
   CopyIn(lane_.ring, written_ + static_cast<std::uint32_t>(sizeof(header)), message);
   written_ += static_cast<std::uint32_t>(size);
+  return OkStatus();
+}
+
+void LaneWriter::PublishSilently() {
+  published_ = written_;
   lane_.state->written.store(written_, std::memory_order_release);
+}
+
+void LaneWriter::Publish() {
+  PublishSilently();
   Ring(lane_.state->bell);
+}
+
+Status LaneWriter::Write(std::span<const std::byte> message) {
+  KEEL_TRY(Put(message));
+  Publish();
   return OkStatus();
 }
 
@@ -84,7 +120,8 @@ Status LaneReader::Damaged(const char* what) {
 
 Result<bool> LaneReader::Read(std::vector<std::byte>& message) {
   if (damaged_) return DamagedLane("it was found so before");
-  const std::uint32_t there = lane_.state->written.load(std::memory_order_acquire) - read_;
+  if (written_ == read_) written_ = lane_.state->written.load(std::memory_order_acquire);
+  const std::uint32_t there = written_ - read_;
   if (there == 0) return false;
   if (there > lane_.ring.size() || there % 8 != 0) return Damaged("a cursor points nowhere");
   RecordHeader header;
@@ -96,7 +133,8 @@ Result<bool> LaneReader::Read(std::vector<std::byte>& message) {
   if (header.sequence != sequence_) return Damaged("a record has a wrong number");
   message.resize(header.length);
   CopyOut(message, lane_.ring, read_ + static_cast<std::uint32_t>(sizeof(header)));
-  if (Checksum(header, message) != header.crc) return Damaged("a record has a wrong checksum");
+  if (ChecksumOf(header, message) != header.checksum)
+    return Damaged("a record has a wrong checksum");
   ++sequence_;
   read_ += static_cast<std::uint32_t>(RecordSize(header.length));
   lane_.state->read.store(read_, std::memory_order_release);

@@ -114,9 +114,42 @@ TEST_F(LaneTest, ACursorThatPointsNowhereIsAnError) {
     EXPECT_FALSE(reader.Read(message_).ok()) << "a damaged lane was used again";
   }
   state_.read = 4096;
-  EXPECT_EQ(writer_.Write(Message(8, 0)).code(), StatusCode::kInternal);
+  EXPECT_EQ(writer_.Check().code(), StatusCode::kInternal);
   state_.read = 0;
   EXPECT_EQ(writer_.Write(Message(8, 0)).code(), StatusCode::kInternal);
+}
+
+TEST_F(LaneTest, AWriterNoticesThatItsOwnCursorWasDamaged) {
+  ASSERT_TRUE(IsOk(writer_.Write(Message(8, 0))));
+  state_.written = 0;
+  EXPECT_EQ(writer_.Write(Message(8, 0)).code(), StatusCode::kInternal);
+}
+
+// A writer looks at the reader's cursor only when it needs room, and trusts it no more then.
+TEST_F(LaneTest, AFullRingFindsACursorThatPointsNowhere) {
+  while (writer_.Write(Message(100, 0)).ok()) {
+  }
+  state_.read = 4096;
+  EXPECT_EQ(writer_.Write(Message(100, 1)).code(), StatusCode::kInternal);
+}
+
+TEST_F(LaneTest, WhatIsPutIsReadWhenItIsPublished) {
+  for (unsigned i = 0; i < 3; ++i) ASSERT_TRUE(IsOk(writer_.Put(Message(i, i))));
+  EXPECT_FALSE(Need(reader_.Read(message_)));
+  EXPECT_TRUE(IsOk(writer_.Check()));
+  const std::uint32_t seen = reader_.bell();
+  writer_.PublishSilently();
+  EXPECT_EQ(reader_.bell(), seen);
+  ASSERT_TRUE(IsOk(writer_.Put(Message(3, 3))));
+  for (unsigned i = 0; i < 3; ++i) {
+    ASSERT_TRUE(Need(reader_.Read(message_)));
+    EXPECT_EQ(message_, Message(i, i));
+  }
+  EXPECT_FALSE(Need(reader_.Read(message_)));
+  writer_.Publish();
+  EXPECT_NE(reader_.bell(), seen);
+  ASSERT_TRUE(Need(reader_.Read(message_)));
+  EXPECT_EQ(message_, Message(3, 3));
 }
 
 // Whatever byte is changed, what is read is what was written, or an error.

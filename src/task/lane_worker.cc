@@ -22,6 +22,11 @@ constexpr auto kEnd = std::chrono::milliseconds(500);
 
 Deadline Sooner(Deadline a, Deadline b) { return a.when() < b.when() ? a : b; }
 
+bool HasHostTensors(const Arguments& arguments) {
+  return std::any_of(arguments.tensors().begin(), arguments.tensors().end(),
+                     [](const Tensor& tensor) { return !tensor.resident(); });
+}
+
 }  // namespace
 
 struct LaneWorker::State {
@@ -49,6 +54,8 @@ struct LaneWorker::State {
 
   Status Fits(const Arguments& arguments) const;
   Status Place(Arguments& arguments, std::vector<Placed>& tensors);
+  Status Send(std::uint64_t number, std::uint64_t callable, Deadline deadline,
+              const Arguments& arguments);
   void GiveBack(const std::vector<Placed>& tensors);
   // When the first task is too late.
   Deadline Due() const;
@@ -67,7 +74,9 @@ struct LaneWorker::State {
   LaneWriter tasks;
   LaneReader replies;
   std::deque<Posted> posted;
+  std::size_t timed = 0;  // of those posted, with a deadline
   std::uint64_t last_number = 0;
+  bool gathering = false;  // between BeginPosts and EndPosts
   std::vector<std::byte> message;
 
   std::atomic<bool> is_lost{false};
@@ -105,6 +114,7 @@ Status LaneWorker::State::Begin(Deadline deadline) {
   control.reset();
   peer = std::move(fresh);
   stopped = false;
+  gathering = false;
   who = fmt::format("worker '{}' ({})", device, peer->name());
   Region& region = peer->region();
   tasks = LaneWriter(region.lane(LaneName::kTasks));
@@ -192,18 +202,40 @@ Status LaneWorker::Post(std::uint64_t task, std::uint64_t callable, const Argume
         fmt::format("{} has {} tasks already, which is all it takes", state.who, kCapacity));
   }
   State::Posted posted{.number = state.last_number + 1, .task = task, .deadline = deadline};
-  TaskMessage message{
-      .number = posted.number, .callable = callable, .deadline = deadline, .arguments = arguments};
-  if (state.peer->data() != nullptr) KEEL_TRY(state.Place(message.arguments, posted.tensors));
-  if (Status sent = state.tasks.Write(Encode(message)); !sent.ok()) {
+  Status sent;
+  if (state.peer->data() != nullptr && HasHostTensors(arguments)) {
+    Arguments placed = arguments;
+    KEEL_TRY(state.Place(placed, posted.tensors));
+    sent = state.Send(posted.number, callable, deadline, placed);
+  } else {
+    sent = state.Send(posted.number, callable, deadline, arguments);
+  }
+  if (!sent.ok()) {
     state.GiveBack(posted.tensors);
     if (sent.code() != StatusCode::kInternal) return sent;
     state.Lose(Unavailable(fmt::format("{}: {}", state.who, sent.message())));
     return state.Loss();
   }
   ++state.last_number;
+  if (!deadline.never()) ++state.timed;
   state.posted.push_back(std::move(posted));
   return OkStatus();
+}
+
+Status LaneWorker::State::Send(std::uint64_t number, std::uint64_t callable, Deadline deadline,
+                               const Arguments& arguments) {
+  EncodeTask(number, callable, deadline, arguments, message);
+  KEEL_TRY(tasks.Put(message));
+  // Who has nothing to do begins with the first.
+  if (!gathering || posted.empty()) tasks.Publish();
+  return OkStatus();
+}
+
+void LaneWorker::BeginPosts() { state_->gathering = true; }
+
+void LaneWorker::EndPosts() {
+  if (!std::exchange(state_->gathering, false)) return;
+  state_->tasks.Publish();
 }
 
 Status LaneWorker::Fits(const Arguments& arguments) const {
@@ -260,9 +292,10 @@ void LaneWorker::State::GiveBack(const std::vector<Placed>& tensors) {
 }
 
 Status LaneWorker::State::TakeReplies(std::vector<TaskResult>& results) {
-  for (;;) {
+  for (bool answered = false;; answered = true) {
     KEEL_ASSIGN(const bool found, replies.Read(message));
-    if (!found) return tasks.Check();
+    // Who answers has what it was sent.
+    if (!found) return answered ? OkStatus() : tasks.Check();
     KEEL_ASSIGN(Reply reply, DecodeReply(message));
     if (posted.empty() || posted.front().number != reply.number) {
       return Internal(
@@ -270,6 +303,7 @@ Status LaneWorker::State::TakeReplies(std::vector<TaskResult>& results) {
     }
     const Posted done = std::move(posted.front());
     posted.pop_front();
+    if (!done.deadline.never()) --timed;
     for (const Placed& tensor : done.tensors) {
       if (tensor.written && reply.status.ok()) {
         std::memcpy(tensor.host, peer->region().at(tensor.block->address), tensor.size);
@@ -301,20 +335,25 @@ void LaneWorker::Collect(std::vector<TaskResult>& results) {
       results.push_back({.task = posted.task, .status = std::move(status)});
     }
     state.posted.clear();
+    state.timed = 0;
   }
   if (loss.ok()) return;
   // Their places in the region are not given back: the region goes with the worker.
   for (State::Posted& posted : state.posted)
     results.push_back({.task = posted.task, .status = loss});
   state.posted.clear();
+  state.timed = 0;
 }
 
 Deadline LaneWorker::State::Due() const {
   Deadline due = Deadline::Never();
+  if (timed == 0) return due;
   for (const Posted& each : posted) due = Sooner(due, each.deadline);
   if (due.never() || peer->data() != nullptr) return due;
   return Deadline::At(std::max(due.when(), Deadline::Clock::time_point{}) + kThreadGrace);
 }
+
+std::array<const void*, 2> LaneWorker::NextAnswer() const { return state_->replies.next(); }
 
 Deadline LaneWorker::NextDeadline() const {
   if (!home_.here()) return Deadline::Never();

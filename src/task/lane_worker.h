@@ -43,8 +43,11 @@ class LaneWorker final : public Worker {
 
   Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
               Deadline deadline) override;
+  void BeginPosts() override;
+  void EndPosts() override;
   Status Fits(const Arguments& arguments) const override;
   void Collect(std::vector<TaskResult>& results) override;
+  std::array<const void*, 2> NextAnswer() const override;
   Deadline NextDeadline() const override;
 
   Result<DeviceAddress> Allocate(Bytes size, Deadline deadline) override;

@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint32_t kTaskMagic = 0x4b53'414b;     // "KASK"
 constexpr std::uint32_t kRequestMagic = 0x5145'524b;  // "KREQ"
 constexpr std::uint32_t kReplyMagic = 0x5045'524b;    // "KREP"
+constexpr std::uint32_t kDoneMagic = 0x4e4f'444b;     // "KDON"
 
 struct TaskHead {
   std::uint32_t magic = kTaskMagic;
@@ -32,6 +33,13 @@ struct RequestBody {
   std::uint64_t address = 0;
   std::uint64_t place = 0;
   std::uint64_t size = 0;
+};
+
+// A reply that is OK and says nothing else.
+struct DoneReply {
+  std::uint32_t magic = kDoneMagic;
+  std::uint32_t reserved = 0;
+  std::uint64_t number = 0;
 };
 
 struct ReplyHead {
@@ -82,6 +90,10 @@ Result<Head> Get(std::span<const std::byte> bytes, std::string_view what) {
   return head;
 }
 
+bool IsDone(const Reply& reply) {
+  return reply.status.ok() && reply.value == 0 && reply.stats == EngineStats{};
+}
+
 }  // namespace
 
 std::size_t LargestTaskMessage() {
@@ -91,12 +103,16 @@ std::size_t LargestTaskMessage() {
   return sizeof(TaskHead) + kArguments;
 }
 
+void EncodeTask(std::uint64_t number, std::uint64_t callable, Deadline deadline,
+                const Arguments& arguments, std::vector<std::byte>& bytes) {
+  bytes.resize(sizeof(TaskHead) + arguments.encoded_size());
+  Put(bytes, TaskHead{.number = number, .callable = callable, .deadline = ToNumber(deadline)});
+  arguments.EncodeTo(std::span(bytes).subspan(sizeof(TaskHead)));
+}
+
 std::vector<std::byte> Encode(const TaskMessage& message) {
-  std::vector<std::byte> bytes(sizeof(TaskHead) + message.arguments.encoded_size());
-  Put(bytes, TaskHead{.number = message.number,
-                      .callable = message.callable,
-                      .deadline = ToNumber(message.deadline)});
-  message.arguments.EncodeTo(std::span(bytes).subspan(sizeof(TaskHead)));
+  std::vector<std::byte> bytes;
+  EncodeTask(message.number, message.callable, message.deadline, message.arguments, bytes);
   return bytes;
 }
 
@@ -111,10 +127,15 @@ std::vector<std::byte> Encode(const Request& request) {
   return bytes;
 }
 
-std::vector<std::byte> Encode(const Reply& reply) {
+void EncodeReply(const Reply& reply, std::vector<std::byte>& bytes) {
+  if (IsDone(reply)) {
+    bytes.resize(sizeof(DoneReply));
+    Put(bytes, DoneReply{.number = reply.number});
+    return;
+  }
   const std::string_view text = reply.status.message().substr(0, kMaxErrorText);
   const std::string_view name = reply.status.vendor_name().substr(0, kMaxErrorName);
-  std::vector<std::byte> bytes(sizeof(ReplyHead) + text.size() + name.size());
+  bytes.resize(sizeof(ReplyHead) + text.size() + name.size());
   Put(bytes, ReplyHead{.code = static_cast<std::int32_t>(reply.status.code()),
                        .number = reply.number,
                        .value = reply.value,
@@ -132,6 +153,11 @@ std::vector<std::byte> Encode(const Reply& reply) {
   };
   put(sizeof(ReplyHead), text);
   put(sizeof(ReplyHead) + text.size(), name);
+}
+
+std::vector<std::byte> Encode(const Reply& reply) {
+  std::vector<std::byte> bytes;
+  EncodeReply(reply, bytes);
   return bytes;
 }
 
@@ -164,6 +190,11 @@ Result<Request> DecodeRequest(std::span<const std::byte> bytes) {
 }
 
 Result<Reply> DecodeReply(std::span<const std::byte> bytes) {
+  if (bytes.size() == sizeof(DoneReply)) {
+    KEEL_ASSIGN(const DoneReply done, Get<DoneReply>(bytes, "a short reply"));
+    if (done.reserved != 0) return InvalidArgument("a reply has bytes that must be 0 and are not");
+    return Reply{.number = done.number};
+  }
   KEEL_ASSIGN(const ReplyHead head, Get<ReplyHead>(bytes, "a reply"));
   if (head.text > kMaxErrorText || head.name > kMaxErrorName ||
       bytes.size() != sizeof(head) + head.text + head.name) {
@@ -185,6 +216,7 @@ Result<Reply> DecodeReply(std::span<const std::byte> bytes) {
     if (head.text != 0 || head.name != 0 || head.vendor_code != 0) {
       return InvalidArgument("a reply that is OK, with an error");
     }
+    if (IsDone(reply)) return InvalidArgument("a long reply that says nothing");
     return reply;
   }
   const auto* const words = reinterpret_cast<const char*>(bytes.data() + sizeof(head));

@@ -18,7 +18,7 @@
 namespace keel::task {
 
 // Of the messages and of the memory that they travel in (region.h). Both sides must have the same.
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 // Where bytes on the host are: for a thread an address, for a process an offset in the shared
 // memory. The same holds for the host tensors of a TaskMessage.
@@ -73,6 +73,11 @@ inline constexpr std::size_t kLargestReply = 2200;
 std::vector<std::byte> Encode(const TaskMessage& message);
 std::vector<std::byte> Encode(const Request& request);
 std::vector<std::byte> Encode(const Reply& reply);
+// The same, into memory that is kept from one message to the next. A message that says only that a
+// task is done is as short as can be.
+void EncodeTask(std::uint64_t number, std::uint64_t callable, Deadline deadline,
+                const Arguments& arguments, std::vector<std::byte>& bytes);
+void EncodeReply(const Reply& reply, std::vector<std::byte>& bytes);
 
 Result<TaskMessage> DecodeTask(std::span<const std::byte> bytes);
 Result<Request> DecodeRequest(std::span<const std::byte> bytes);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -53,6 +54,26 @@ TEST(MessagesTest, AnErrorKeepsItsCodeItsTextAndTheVendors) {
   EXPECT_EQ(got.status.ToString(), sent.status.ToString());
   EXPECT_EQ(got.value, 5U);
   EXPECT_EQ(got.stats.uploads, 2U);
+}
+
+TEST(MessagesTest, WhatIsDoneIsShortAndNothingElseIs) {
+  const std::vector<std::byte> done = Encode(Reply{.number = 3});
+  EXPECT_EQ(done.size(), 16U);
+  const Reply got = Need(DecodeReply(done));
+  EXPECT_EQ(got.number, 3U);
+  EXPECT_TRUE(got.status.ok());
+  Reply reply{.number = 3, .value = 1};
+  EXPECT_EQ(Need(DecodeReply(Encode(reply))).value, 1U);
+  reply = {.number = 3, .stats = {.callables = 1}};
+  EXPECT_EQ(Need(DecodeReply(Encode(reply))).stats.callables, 1U);
+
+  // The same in the long form: there is one way to say it.
+  std::vector<std::byte> longer = Encode(reply);
+  std::fill(longer.begin() + 16, longer.end(), std::byte{0});
+  EXPECT_EQ(DecodeReply(longer).status().code(), StatusCode::kInvalidArgument);
+  std::vector<std::byte> damaged = done;
+  damaged[4] = std::byte{1};
+  EXPECT_EQ(DecodeReply(damaged).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST(MessagesTest, ALongErrorIsCut) {

@@ -312,7 +312,7 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
   for (const TaskKey before : waits_for_) (*FindLocked(before))->dependents.push_back(task->key);
   if (task->waits_for == 0) {
     ReadyLocked(*task);
-    DispatchLocked(Clock::now());
+    SubmittedLocked();
   }
   if (leader_ == nullptr) NeedKeeperLocked();
   return TaskHandle(std::move(task));
@@ -383,9 +383,12 @@ void OrchestratorCore::ReadyLocked(Task& task) {
 // --- The end of a task ---------------------------------------------------------------------
 
 void OrchestratorCore::FinishLocked(TaskKey key, Status status) {
-  endings_.push_back({key, std::move(status)});
-  if (ending_) return;
+  if (ending_) {
+    endings_.push_back({key, std::move(status)});
+    return;
+  }
   ending_ = true;
+  EndLocked(key, std::move(status));
   while (!endings_.empty()) {
     Ending ending = std::move(endings_.back());
     endings_.pop_back();
@@ -397,12 +400,12 @@ void OrchestratorCore::FinishLocked(TaskKey key, Status status) {
 void OrchestratorCore::EndLocked(TaskKey key, Status status) {
   std::shared_ptr<Task>* const place = FindLocked(key);
   if (place == nullptr || (*place)->done) return;
-  const std::shared_ptr<Task> task = *place;
   if (status.ok()) {
-    PublishLocked(*task, OkStatus());
-    PassLocked(task);
+    PublishLocked(**place, OkStatus());
+    PassLocked(std::move(*place));
     return;
   }
+  const std::shared_ptr<Task> task = *place;
   // Everything that comes after it, with this one as the reason.
   const std::string reason(status.message());
   PublishLocked(*task, std::move(status).Annotate(fmt::format("task {}", task->id)));
@@ -436,7 +439,7 @@ void OrchestratorCore::PublishLocked(Task& task, Status outcome) {
   task.blocks.clear();
   task.outcome = std::move(outcome);
   task.done.store(true, std::memory_order_release);
-  for (Waiter* const waiter : task.waiters) {
+  for (Waiter* waiter = task.waiters; waiter != nullptr; waiter = waiter->next) {
     if (!waiter->for_gone) ReadyWaiterLocked(*waiter);
   }
   for (AllWaiter& all : all_waiters_) {
@@ -450,7 +453,7 @@ void OrchestratorCore::PassLocked(std::shared_ptr<Task> task) {
     keys_.Release(task->key);
     --ghosts_;
     tasks_[TaskKeys::SlotOf(task->key)] = nullptr;
-    for (Waiter* const waiter : task->waiters) {
+    for (Waiter* waiter = task->waiters; waiter != nullptr; waiter = waiter->next) {
       if (waiter->for_gone) ReadyWaiterLocked(*waiter);
     }
     for (const TaskKey dependent : std::exchange(task->dependents, {})) {

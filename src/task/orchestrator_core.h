@@ -3,14 +3,16 @@
 //
 // One lock guards all of it. No call to a worker that can wait is made under it.
 //
-// Who drives. Submit posts what is ready to the workers itself. After that somebody must collect
-// results, resolve dependencies and post what has become ready: "pump". A thread that waits for a
-// task pumps, and sleeps on the doorbell that all workers ring; of several waiting threads one
-// leads and wakes the others. When nobody waits the keeper does, a thread of the core. It need not
-// be told of every task: while it sleeps it looks every kTick whether it is needed, and only after
-// kIdleTicks without need does it sleep until it is woken. So a program that submits and waits pays
-// for no thread but the worker's.
-// The mender is a second thread of the core, for what takes long: starting lost workers again, and
+// Who drives. Submit posts what is ready to the workers itself, and in a row of submits it collects
+// now and then, so that the workers go on. After that somebody must collect results, resolve
+// dependencies and post what has become ready: "pump". A thread that waits for a task pumps, and
+// sleeps on the doorbell that all workers ring; of several waiting threads one leads and wakes the
+// others. When nobody waits the keeper does, a thread of the core. It need not be told of every
+// task: while it sleeps it looks every kTick whether it is needed, and only after kIdleTicks
+// without need does it sleep until it is woken. So a program that submits and waits pays for no
+// thread but the worker's. Who rings has published its result before: while the doorbell has not
+// rung since the last pump there is nothing to collect, and a thread that waits sleeps at once. The
+// mender is a second thread of the core, for what takes long: starting lost workers again, and
 // freeing and unregistering what was in use when it was asked for.
 //
 // Loss. When a worker is lost, the task that it was running ends with the worker's error. Those
@@ -71,6 +73,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   using Task = TaskHandle::State;
   static constexpr int kMaxStarts = 3;
   static constexpr std::chrono::milliseconds kTick{1};
+  static constexpr unsigned kSubmitsPerLook = 16;
   static constexpr int kIdleTicks = 16;
   static constexpr std::size_t kTimedAhead = 8;
   static constexpr std::chrono::seconds kAtOnce{10};
@@ -193,6 +196,9 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // --- Moving on: orchestrator_pump.cc -----------------------------------------------------
 
   void PumpLocked() KEEL_REQUIRES(mutex_);
+  // Dispatches what Submit made ready. In a row of submits it looks at the clock now and then,
+  // which the scheduler needs only to guess, and collects, if nobody waits.
+  void SubmittedLocked() KEEL_REQUIRES(mutex_);
   void CollectLocked(WorkerId worker, Time now) KEEL_REQUIRES(mutex_);
   void DispatchLocked(Time now) KEEL_REQUIRES(mutex_);
   // All members or none: false if a worker is lost or can never take its member; then the group is
@@ -280,6 +286,9 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // Threads that sleep on the doorbell, and when they wake by themselves at the latest.
   int sleepers_ KEEL_GUARDED_BY(mutex_) = 0;
   Deadline wake_ KEEL_GUARDED_BY(mutex_) = Deadline::Never();
+  Time now_ KEEL_GUARDED_BY(mutex_) = Clock::now();   // the last look at the clock
+  unsigned submits_ KEEL_GUARDED_BY(mutex_) = 0;      // since then
+  std::uint32_t pumped_ KEEL_GUARDED_BY(mutex_) = 0;  // the doorbell at the last pump
 
   CondVar workers_changed_;
   CondVar keeper_ring_;

@@ -110,10 +110,15 @@ TEST_P(OrchestratorFunctionTest, WhatItReturnsIsTheOutcome) {
   Start(1);
   std::vector<std::uint32_t> x(4, 1);
   const Arguments arguments = Arguments().Add(Tag::kInOut, On(x));
-  const Callable fails = Registered(
-      [](HostCall&) -> Status { return Status(StatusCode::kAlreadyExists, "not today"); });
+  // Not before the other is submitted, which would start afresh.
+  std::promise<void> both;
+  const Callable fails = Registered([&](HostCall&) -> Status {
+    both.get_future().wait();
+    return Status(StatusCode::kAlreadyExists, "not today");
+  });
   const TaskHandle task = Submit(fails, arguments);
   const TaskHandle after = Submit(Registered([](HostCall&) { return OkStatus(); }), arguments);
+  both.set_value();
   const Status error = task.Wait(Long());
   EXPECT_EQ(error.code(), StatusCode::kAlreadyExists);
   EXPECT_EQ(MessageOf(error), "task 1: not today");

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "keel/base/log.h"
@@ -9,13 +10,22 @@
 
 namespace keel::task {
 
+void OrchestratorCore::SubmittedLocked() {
+  if (++submits_ >= kSubmitsPerLook) {
+    submits_ = 0;
+    now_ = Clock::now();
+    if (leader_ == nullptr && doorbell_->value() != pumped_) return PumpLocked();
+  }
+  DispatchLocked(now_);
+}
+
 void OrchestratorCore::PumpLocked() {
-  const Time now = Clock::now();
+  pumped_ = doorbell_->value();
   for (WorkerId w = 0; w < slots_.size(); ++w) {
-    if (slots_[w].posted_count() > 0) CollectLocked(w, now);
+    if (slots_[w].posted_count() > 0) CollectLocked(w, now_);
   }
   scheduler_.Retry();
-  DispatchLocked(now);
+  DispatchLocked(now_);
 }
 
 void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
@@ -106,19 +116,31 @@ void OrchestratorCore::AgainLocked(Task& task) {
 }
 
 void OrchestratorCore::DispatchLocked(Time now) {
+  const bool several = scheduler_.ready() > 1;
+  if (several) {
+    for (Slot& slot : slots_) {
+      if (slot.standing == Standing::kUp) slot.worker->BeginPosts();
+    }
+  }
   while (const auto start = scheduler_.Next(now)) {
-    // Held: a task whose members all fail at once is forgotten on the way.
-    const std::shared_ptr<Task> task = *FindLocked(start->task);
-    task->phase = Task::Phase::kPosted;
-    task->running = static_cast<std::uint32_t>(task->member_count());
-    task->worker.store(start->workers[0], std::memory_order_relaxed);
-    if (!task->group) {
-      PostLocked(*task, 0, start->workers[0], now);
+    Task& task = **FindLocked(start->task);
+    task.phase = Task::Phase::kPosted;
+    task.running = static_cast<std::uint32_t>(task.member_count());
+    task.worker.store(start->workers[0], std::memory_order_relaxed);
+    if (!task.group) {
+      PostLocked(task, 0, start->workers[0], now);
       continue;
     }
+    // Held: a task whose members all fail at once is forgotten on the way.
+    const std::shared_ptr<Task> held = *FindLocked(start->task);
     const std::vector<WorkerId> workers(start->workers.begin(), start->workers.end());
-    if (!CanStartLocked(*task, workers, now)) continue;
-    for (std::size_t i = 0; i < workers.size(); ++i) PostLocked(*task, i, workers[i], now);
+    if (!CanStartLocked(task, workers, now)) continue;
+    for (std::size_t i = 0; i < workers.size(); ++i) PostLocked(task, i, workers[i], now);
+  }
+  if (several) {
+    for (Slot& slot : slots_) {
+      if (slot.standing == Standing::kUp) slot.worker->EndPosts();
+    }
   }
 }
 
@@ -179,6 +201,7 @@ void OrchestratorCore::PostLocked(Task& task, std::size_t member, WorkerId worke
     return;
   }
   if (status.code() == StatusCode::kResourceExhausted && !task.group) return refuse();
+  const std::shared_ptr<Task> held = *FindLocked(task.key);
   scheduler_.Ended(worker, now);
   if (status.code() == StatusCode::kUnavailable && CheckHealthLocked(worker) && !task.group) {
     AgainLocked(task);
@@ -272,14 +295,31 @@ Deadline OrchestratorCore::NextWakeLocked() const {
 }
 
 void OrchestratorCore::SleepLocked(std::uint32_t seen, Deadline deadline) {
-  wake_ = NextWakeLocked();
-  // A worker process that damaged the doorbell could keep it from ringing: looked at once a second.
-  const Deadline until =
-      Deadline::At(std::min({wake_.when(), deadline.when(), Clock::now() + kLongestSleep}));
+  // Most answers come before it is known how long to wait for them.
+  wake_ = Deadline::Never();
   ++sleepers_;
+  std::array<const void*, 2> next{};
+  for (const Slot& slot : slots_) {
+    if (slot.posted_count() == 0) continue;
+    next = slot.worker->NextAnswer();
+    break;
+  }
   mutex_.Unlock();
-  static_cast<void>(doorbell_->WaitWhile(seen, until));
+  const bool rang = doorbell_->SpinWhile(seen);
+  for (const void* const place : next) __builtin_prefetch(place);
   mutex_.Lock();
+  if (!rang) {
+    wake_ = NextWakeLocked();
+    // A worker process that damaged the doorbell could keep it from ringing: looked at once a
+    // second.
+    const Deadline until =
+        Deadline::At(std::min({wake_.when(), deadline.when(), Clock::now() + kLongestSleep}));
+    mutex_.Unlock();
+    static_cast<void>(doorbell_->WaitWhile(seen, until));
+    mutex_.Lock();
+    now_ = Clock::now();
+    submits_ = 0;
+  }
   --sleepers_;
 }
 
@@ -287,11 +327,14 @@ bool OrchestratorCore::WaitLocked(Waiter& waiter, Deadline deadline) {
   while (!waiter.ready) {
     if (leader_ == nullptr) {
       leader_ = &waiter;
-      for (;;) {
-        const std::uint32_t seen = doorbell_->value();
-        PumpLocked();
-        if (waiter.ready || deadline.Passed()) break;
-        SleepLocked(seen, deadline);
+      // Of a deadline that is not known to have passed SleepLocked finds out, if need be.
+      bool look = doorbell_->value() != pumped_ || deadline.when() <= now_;
+      for (;; look = true) {
+        if (look) {
+          PumpLocked();
+          if (waiter.ready || deadline.Passed()) break;
+        }
+        SleepLocked(pumped_, deadline);
         if (waiter.ready) break;
       }
       leader_ = nullptr;
@@ -321,9 +364,9 @@ bool OrchestratorCore::WaitLocked(Waiter& waiter, Deadline deadline) {
 bool OrchestratorCore::WaitForTaskLocked(Task& task, Deadline deadline) {
   if (task.done.load(std::memory_order_relaxed)) return true;
   Waiter waiter;
-  task.waiters.push_back(&waiter);
+  task.AddWaiter(waiter);
   const bool ready = WaitLocked(waiter, deadline);
-  std::erase(task.waiters, &waiter);
+  task.RemoveWaiter(waiter);
   return ready;
 }
 
@@ -331,9 +374,9 @@ bool OrchestratorCore::WaitForGoneLocked(Task& task, Deadline deadline) {
   if (!keys_.alive(task.key)) return true;
   Waiter waiter;
   waiter.for_gone = true;
-  task.waiters.push_back(&waiter);
+  task.AddWaiter(waiter);
   const bool ready = WaitLocked(waiter, deadline);
-  std::erase(task.waiters, &waiter);
+  task.RemoveWaiter(waiter);
   return ready;
 }
 
@@ -380,10 +423,9 @@ void OrchestratorCore::Keep() {
   int idle = 0;
   while (!stopping_) {
     if (leader_ == nullptr && keys_.size() > 0 && idle >= 0) {
-      const std::uint32_t seen = doorbell_->value();
       PumpLocked();
       idle = 0;
-      if (leader_ == nullptr && keys_.size() > 0) SleepLocked(seen, Deadline::Never());
+      if (leader_ == nullptr && keys_.size() > 0) SleepLocked(pumped_, Deadline::Never());
       continue;
     }
     if (++idle > kIdleTicks) {

@@ -6,24 +6,27 @@
 namespace keel::task {
 
 void Scheduler::Queue::Push(const Entry& entry) {
+  if (line_.empty() || line_.back().order < entry.order) {
+    line_.push_back(entry);
+    return;
+  }
   heap_.push_back(entry);
-  std::push_heap(heap_.begin(), heap_.end(),
-                 [](const Entry& a, const Entry& b) { return a.order > b.order; });
+  std::push_heap(heap_.begin(), heap_.end(), Later);
 }
 
 void Scheduler::Queue::Pop() {
-  std::pop_heap(heap_.begin(), heap_.end(),
-                [](const Entry& a, const Entry& b) { return a.order > b.order; });
+  if (InLine()) {
+    line_.pop_front();
+    return;
+  }
+  std::pop_heap(heap_.begin(), heap_.end(), Later);
   heap_.pop_back();
 }
 
 std::size_t Scheduler::Queue::EraseIf(const std::function<bool(const Entry&)>& gone) {
   const std::size_t erased = std::erase_if(heap_, gone);
-  if (erased != 0) {
-    std::make_heap(heap_.begin(), heap_.end(),
-                   [](const Entry& a, const Entry& b) { return a.order > b.order; });
-  }
-  return erased;
+  if (erased != 0) std::make_heap(heap_.begin(), heap_.end(), Later);
+  return erased + std::erase_if(line_, gone);
 }
 
 bool Scheduler::Add(TaskKey task, std::uint64_t order, std::optional<WorkerId> worker) {

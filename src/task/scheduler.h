@@ -30,6 +30,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -94,18 +95,25 @@ class Scheduler {
     TaskKey task = 0;
     bool group = false;
   };
-  // The smallest order first.
+  // The smallest order first. Most come in that order, and cost no search.
   class Queue {
    public:
-    bool empty() const { return heap_.empty(); }
-    std::size_t size() const { return heap_.size(); }
-    const Entry& front() const { return heap_.front(); }
+    bool empty() const { return line_.empty() && heap_.empty(); }
+    std::size_t size() const { return line_.size() + heap_.size(); }
+    const Entry& front() const { return InLine() ? line_.front() : heap_.front(); }
     void Push(const Entry& entry);
     void Pop();
     std::size_t EraseIf(const std::function<bool(const Entry&)>& gone);
 
    private:
-    std::vector<Entry> heap_;
+    // Whether the first is there, and not in the heap.
+    bool InLine() const {
+      return heap_.empty() || (!line_.empty() && line_.front().order < heap_.front().order);
+    }
+    static bool Later(const Entry& a, const Entry& b) { return a.order > b.order; }
+
+    std::deque<Entry> line_;   // each came with a larger order than those before it
+    std::vector<Entry> heap_;  // the others
   };
   struct WorkerState {
     Queue bound;

@@ -15,9 +15,13 @@ namespace {
 Result<bool> Next(LaneReader& reader, LaneWriter& answers, std::vector<std::byte>& message,
                   const std::atomic<bool>& stopping) {
   while (!stopping.load(std::memory_order_acquire)) {
-    const std::uint32_t seen = reader.bell();
+    // While there is something the bell is left alone: whoever rings it has it in its cache.
     KEEL_ASSIGN(const bool found, reader.Read(message));
     if (found) return true;
+    const std::uint32_t seen = reader.bell();
+    KEEL_ASSIGN(const bool found_now, reader.Read(message));
+    if (found_now) return true;
+    if (reader.SpinWhile(seen)) continue;
     KEEL_TRY(answers.Check());
     reader.WaitWhile(seen, Deadline::After(kLookAgain));
   }
@@ -204,6 +208,7 @@ void Server::ServeTasks() {
   LaneReader tasks(options_.region->lane(LaneName::kTasks));
   LaneWriter replies(options_.region->lane(LaneName::kTaskReplies));
   std::vector<std::byte> message;
+  std::vector<std::byte> answer;
   for (;;) {
     const Result<bool> next = Next(tasks, replies, message, stopping_);
     if (!next.ok()) return GiveUp(next.status());
@@ -214,7 +219,11 @@ void Server::ServeTasks() {
     const Status status = engine_->Run(task->callable, task->arguments, task->deadline, &killed_);
     // Whoever killed this has said what became of the task.
     if (status.code() == StatusCode::kCancelled && killed_.load()) return;
-    const Status sent = replies.Write(Encode(Reply{.number = task->number, .status = status}));
+    EncodeReply({.number = task->number, .status = status}, answer);
+    const Status sent = replies.Put(answer);
+    // Before the next task is begun: of those that are not answered the orchestrator takes only the
+    // first for begun.
+    replies.PublishSilently();
     options_.ring();
     if (!sent.ok()) return GiveUp(sent);
     if (status.ok()) continue;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "keel/base/mutex.h"
@@ -24,7 +25,8 @@ struct RegisteredCallable;
 // Somebody who waits; on the waiter's stack. Guarded by the core's lock.
 struct Waiter {
   bool ready = false;
-  bool for_gone = false;  // until the task has left the table, not only until it is done
+  bool for_gone = false;   // until the task has left the table, not only until it is done
+  Waiter* next = nullptr;  // of the same task
   CondVar changed;
 };
 
@@ -57,10 +59,16 @@ struct TaskHandle::State {
   Status error;                 // the first of a member
   std::vector<TaskKey> dependents;
   std::vector<std::shared_ptr<Block>> blocks;
-  std::vector<Waiter*> waiters;
+  Waiter* waiters = nullptr;
 
   std::size_t member_count() const { return 1 + rest.size(); }
   Member& member(std::size_t i) { return i == 0 ? first : rest[i - 1]; }
+  void AddWaiter(Waiter& waiter) { waiter.next = std::exchange(waiters, &waiter); }
+  void RemoveWaiter(const Waiter& waiter) {
+    Waiter** at = &waiters;
+    while (*at != &waiter) at = &(*at)->next;
+    *at = waiter.next;
+  }
 };
 
 }  // namespace keel::task

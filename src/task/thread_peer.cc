@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <atomic>
 #include <memory>
 #include <system_error>
 #include <thread>
@@ -21,11 +22,13 @@ struct Shared {
   CondVar changed;
   bool ended KEEL_GUARDED_BY(mutex) = false;
   Status why KEEL_GUARDED_BY(mutex);  // OK while it runs
+  std::atomic<bool> has_why{false};
 
   void End(const Status& status) {
     {
       const MutexLock lock(mutex);
       if (why.ok()) why = Unavailable(fmt::format("gave up: {}", status.message()));
+      has_why.store(true, std::memory_order_release);
     }
     doorbell->Ring();
     Ring(region->lane(LaneName::kControlReplies).state->bell);
@@ -68,6 +71,7 @@ class ThreadPeer final : public Peer {
   DataArea* data() override { return nullptr; }
   std::string name() const override { return "a thread"; }
   Status Ended() const override {
+    if (!shared_->has_why.load(std::memory_order_acquire)) return OkStatus();
     const MutexLock lock(shared_->mutex);
     return shared_->why;
   }

@@ -15,6 +15,7 @@
 // back what was written, so both cost the copy; the caller keeps the memory in place until Collect.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,8 @@ class Doorbell {
   virtual ~Doorbell() = default;
   // Counts rings. Read it, look for work, and if there was none wait for another value.
   virtual std::uint32_t value() const = 0;
+  // As WaitWhile, but for less than a microsecond, and without a look at the clock.
+  virtual bool SpinWhile(std::uint32_t seen) { return value() != seen; }
   // Spins briefly, then sleeps in the kernel, until value() != seen or the deadline.
   // Any number of threads. False: the deadline.
   virtual bool WaitWhile(std::uint32_t seen, Deadline deadline) = 0;
@@ -67,11 +70,18 @@ class Worker {
   // kOutOfRange: they never will. kUnavailable: lost.
   virtual Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
                       Deadline deadline) = 0;
+  // What is posted in between the worker need not be told of before EndPosts, so that several tasks
+  // cost one wake.
+  virtual void BeginPosts() {}
+  virtual void EndPosts() {}
   // Whether Post could take these at all, some time: OK, or kOutOfRange as Post would say it.
   virtual Status Fits(const Arguments& arguments) const = 0;
   // Appends what has ended since, in the order in which it ended. Never waits. Also finds out that
   // a deadline has passed or the worker is lost.
   virtual void Collect(std::vector<TaskResult>& results) = 0;
+  // Where its next answer will lie in memory, so that a thread that has just woken can fetch it
+  // before it has the lock. Only a hint: nobody looks there.
+  virtual std::array<const void*, 2> NextAnswer() const { return {}; }
   // When Collect should be called even if nobody rings: the nearest deadline of a posted task, or
   // sooner.
   virtual Deadline NextDeadline() const = 0;

@@ -172,6 +172,43 @@ class GraphTest(CliTest):
             self.assert_fails(keel("bench", "host", *option), 2, option[0], "'host'")
 
 
+class TaskTest(CliTest):
+    KEYS = ["transport", "what", "orchestration", "workers", "ns", "bare_ns", "ratio"]
+    ROWS = [("bare round trip", "", 0), ("submit and wait", "host", 1),
+            ("1000 in flight, each", "host", 1), ("submit again, 4 tensors", "host", 1),
+            ("submit a group of 2", "host", 2), ("submit and wait", "device", 1),
+            ("register what is known", "device", 1), ("register what is new", "device", 1)]
+
+    def costs(self, *arguments):
+        """[(transport, what, orchestration, workers)]; times and ratios fit together."""
+        found = []
+        for entry in self.json_of("bench", "task", "--json", *arguments):
+            self.assertEqual(list(entry), self.KEYS)
+            self.assertGreater(entry["ns"], 0)
+            self.assertAlmostEqual(entry["ratio"], entry["ns"] / entry["bare_ns"])
+            if entry["what"] == "bare round trip":
+                self.assertEqual(entry["ns"], entry["bare_ns"])
+            found.append(tuple(entry[key] for key in self.KEYS[:4]))
+        return found
+
+    def test_all(self):
+        self.assertEqual(self.costs(), [(transport, *row) for transport in ("thread", "process")
+                                        for row in self.ROWS])
+
+    def test_one_transport(self):
+        run = keel("bench", "task", "--transport", "thread", "--device", "sim:0")
+        self.assert_ok(run)
+        self.assertIn("on sim device 0", run.stdout)
+        self.assertRegex(run.stdout, r"(?m)^thread +bare round trip +0 +\d+ +1\.00$")
+        self.assertRegex(run.stdout, r"(?m)^thread +submit and wait +device +1 +[\d,]+ +[\d.]+$")
+        self.assertNotIn("process", run.stdout)
+
+    def test_mistakes(self):
+        self.assert_fails(keel("bench", "task", "--transport", "pigeon"), 2, "'pigeon'",
+                          "thread, process")
+        self.assert_fails(keel("bench", "host", "--transport", "thread"), 2, "--transport", "'host'")
+
+
 class ChurnTest(CliTest):
     NAMES = ["no leak", "no spurious out-of-memory", "EmptyCache releases", "hits"]
 
@@ -216,7 +253,7 @@ class ChurnTest(CliTest):
 class MistakeTest(CliTest):
     def test_what(self):
         self.assert_fails(keel("bench"), 2, "WHAT", "keel bench --help")
-        self.assert_fails(keel("bench", "speed"), 2, "'speed'", "alloc, churn, graph, host, h2d, train")
+        self.assert_fails(keel("bench", "speed"), 2, "'speed'", "alloc, churn, graph, host, h2d, task, train")
         self.assert_fails(keel("bench", "alloc", "host"), 2, "'host'", "keel bench --help")
 
     def test_device(self):

@@ -1,4 +1,4 @@
-// keel bench: what allocations, pinned memory, copies and replayed graphs cost on a device.
+// keel bench: what allocations, pinned memory, copies, replayed graphs and tasks cost on a device.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,6 +13,7 @@
 
 #include "bench_churn.h"
 #include "bench_graph.h"
+#include "bench_task.h"
 #include "choice.h"
 #include "command.h"
 #include "format.h"
@@ -32,9 +33,10 @@ struct Options {
   Choice choice;
   bool json = false;
   GraphBenchOptions graph;
+  std::vector<std::string> transports;
 };
 
-constexpr std::string_view kKinds[] = {"alloc", "churn", "graph", "host", "h2d", "train"};
+constexpr std::string_view kKinds[] = {"alloc", "churn", "graph", "host", "h2d", "task", "train"};
 
 void PrintJson(const Json& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
@@ -207,6 +209,44 @@ ExitCode MeasureGraphs(const Options& options, const BenchSetting& setting) {
   return kSuccess;
 }
 
+ExitCode MeasureTasks(const Options& options, const BenchSetting& setting,
+                      const std::shared_ptr<BarePeer>& process) {
+  const auto costs = RunCases(options, TaskCases(setting, options.transports, process),
+                              [](const std::vector<TaskCost>& rows) {
+                                return fmt::format("{} {:.0f} ns, {} {:.0f} ns", rows[0].what,
+                                                   rows[0].ns, rows[1].what, rows[1].ns);
+                              });
+  if (!costs.ok()) return ReportError("bench", costs.status());
+  Json list = Json::array();
+  using Align = Table::Align;
+  Table table({{"TRANSPORT"},
+               {"MEASURED"},
+               {"CODE ON"},
+               {"WORKERS", Align::kRight},
+               {"ns", Align::kRight},
+               {"OVER BARE", Align::kRight}});
+  for (const std::vector<TaskCost>& rows : *costs) {
+    if (!list.empty()) table.Add({});
+    for (const TaskCost& cost : rows) {
+      list.push_back({{"transport", cost.transport},
+                      {"what", cost.what},
+                      {"orchestration", cost.orchestration},
+                      {"workers", cost.workers},
+                      {"ns", cost.ns},
+                      {"bare_ns", cost.bare_ns},
+                      {"ratio", cost.ratio()}});
+      table.Add({cost.transport, cost.what, cost.orchestration, FormatCount(cost.workers),
+                 fmt::format("{:.0f}", cost.ns), fmt::format("{:.2f}", cost.ratio())});
+    }
+  }
+  if (options.json) {
+    PrintJson(list);
+  } else {
+    fmt::print("{}", table.ToString(Style(stdout)));
+  }
+  return kSuccess;
+}
+
 ExitCode Churn(const Options& options, const BenchSetting& setting) {
   const ChurnOptions churn;
   auto report = RunChurn(setting, churn);
@@ -249,8 +289,12 @@ ExitCode Churn(const Options& options, const BenchSetting& setting) {
   return report->passed() ? kSuccess : kFailure;
 }
 
-// What is measured by other names than graph's takes none of its options.
-Status CheckGraphOptions(const Options& options) {
+// What is measured by other names than graph's, or task's, takes none of their options.
+Status CheckOptions(const Options& options) {
+  if (!options.transports.empty() && options.what != "task") {
+    return InvalidArgument(
+        fmt::format("--transport is for 'keel bench task', not for '{}'", options.what));
+  }
   if (options.what == "graph") return OkStatus();
   const auto given = [&](std::string_view name) {
     return InvalidArgument(
@@ -263,8 +307,15 @@ Status CheckGraphOptions(const Options& options) {
 }
 
 ExitCode Run(const Options& options) {
-  if (const Status status = CheckGraphOptions(options); !status.ok()) {
+  if (const Status status = CheckOptions(options); !status.ok()) {
     return ReportError("bench", status);
+  }
+  std::shared_ptr<BarePeer> process;
+  if (options.what == "task") {
+    // Before there are threads.
+    auto started = BarePeer::StartProcess();
+    if (!started.ok()) return ReportError("bench", started.status());
+    process = *std::move(started);
   }
   const auto& config = memory::AllocatorConfig::FromEnvironment();
   if (!config.ok()) return ReportError("bench", config.status());
@@ -274,6 +325,7 @@ ExitCode Run(const Options& options) {
   if (!options.json) PrintDevice(setting, Style(stdout));
   if (options.what == "churn") return Churn(options, setting);
   if (options.what == "graph") return MeasureGraphs(options, setting);
+  if (options.what == "task") return MeasureTasks(options, setting, process);
   if (options.what == "host") return Measure(options, HostCases(setting));
   if (options.what == "h2d") return Measure(options, CopyCases(setting));
   if (options.what == "train") return Measure(options, TrainCases(setting));
@@ -291,7 +343,7 @@ std::string CheckWhat(const std::string& text) {
 template <class T>
 void AddChoices(CLI::App& app, const std::string& option, std::vector<T>& into,
                 const std::vector<std::string>& known, const std::string& what) {
-  app.add_option(option, into, fmt::format("graph: {}:\n{}", what, fmt::join(known, ", ")))
+  app.add_option(option, into, fmt::format("{}:\n{}", what, fmt::join(known, ", ")))
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -306,9 +358,11 @@ void AddChoices(CLI::App& app, const std::string& option, std::vector<T>& into,
 void AddGraphOptions(CLI::App& app, GraphBenchOptions& options) {
   std::vector<std::string> commands;
   for (const std::uint32_t each : kGraphCommands) commands.push_back(fmt::format("{}", each));
-  AddChoices(app, "--commands", options.commands, commands, "only programs of so many kernels");
-  AddChoices(app, "--moving", options.moving, MovingNames(), "only with so many bindings moving");
-  AddChoices(app, "--policy", options.ways, WayNames(), "only these policies");
+  AddChoices(app, "--commands", options.commands, commands,
+             "graph: only programs of so many kernels");
+  AddChoices(app, "--moving", options.moving, MovingNames(),
+             "graph: only with so many bindings moving");
+  AddChoices(app, "--policy", options.ways, WayNames(), "graph: only these policies");
   app.add_flag("--quick", options.quick,
                "graph: small buffers only, no programs of 1000 kernels, less time");
 }
@@ -317,17 +371,20 @@ void AddGraphOptions(CLI::App& app, GraphBenchOptions& options) {
 
 Command AddBench(CLI::App& parent) {
   auto options = std::make_shared<Options>();
-  CLI::App* app =
-      parent.add_subcommand("bench", "Measure memory, copies and replayed graphs on a device");
-  app->add_option("WHAT", options->what,
-                  "alloc: device memory, pairs of Allocate and Free\n"
-                  "churn: device memory, random requests; checks that nothing leaks, nothing\n"
-                  "       fails without need, the cache can be emptied and is used\n"
-                  "graph: a step of a recorded program whose buffers move, by what is done about\n"
-                  "       it: re-recorded, updated, copied, patched, remapped, traced again\n"
-                  "host:  pinned host memory, pairs and what is held beyond what is asked for\n"
-                  "h2d:   copies between pageable memory and the device, own and staged\n"
-                  "train: a training step with memory of several kinds, and the calls it makes")
+  CLI::App* app = parent.add_subcommand(
+      "bench", "Measure memory, copies, replayed graphs and tasks on a device");
+  app->add_option(
+         "WHAT", options->what,
+         "alloc: device memory, pairs of Allocate and Free\n"
+         "churn: device memory, random requests; checks that nothing leaks, nothing\n"
+         "       fails without need, the cache can be emptied and is used\n"
+         "graph: a step of a recorded program whose buffers move, by what is done about\n"
+         "       it: re-recorded, updated, copied, patched, remapped, traced again\n"
+         "host:  pinned host memory, pairs and what is held beyond what is asked for\n"
+         "h2d:   copies between pageable memory and the device, own and staged\n"
+         "task:  a task that does nothing through the whole pipeline, beside a bare round\n"
+         "       trip between two threads, or two processes\n"
+         "train: a training step with memory of several kinds, and the calls it makes")
       ->type_name("")
       ->required()
       ->check(CLI::Validator(CheckWhat, "", "what"));
@@ -335,11 +392,14 @@ Command AddBench(CLI::App& parent) {
   AddDeviceOption(*app, options->choice.device);
   app->add_flag("--json", options->json, "Print one JSON list instead of text");
   AddGraphOptions(*app, options->graph);
+  AddChoices(*app, "--transport", options->transports, TransportNames(),
+             "task: only these transports");
   app->footer(
       "The allocator is as KEEL_ALLOC_CONF says. Times are medians of several rounds, in\n"
       "nanoseconds (graph: microseconds); on a machine that does nothing else they are worth\n"
       "comparing. graph has one line for each policy: the calling thread's time for a step, the\n"
-      "device's, the bytes that the step copies, and its calls of the driver. Lists are written\n"
+      "device's, the bytes that the step copies, and its calls of the driver. task has the time\n"
+      "of each, and what that is over the bare round trip of its transport. Lists are written\n"
       "with commas. Exit code 1 when something churn checks does not hold.");
   return {app, [options] { return Run(*options); }};
 }

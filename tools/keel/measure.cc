@@ -7,7 +7,6 @@
 namespace keel::cli {
 namespace {
 
-constexpr int kRounds = 7;
 constexpr double kRoundNs = 10e6;
 constexpr std::uint64_t kMostOperations = 1 << 24;
 
@@ -40,14 +39,14 @@ double Median(std::vector<double> values) {
 }
 
 Result<std::vector<double>> MediansNs(
-    const std::vector<std::function<Status(std::uint64_t count)>>& bodies) {
+    const std::vector<std::function<Status(std::uint64_t count)>>& bodies, int turns) {
   std::vector<std::uint64_t> counts;
   for (const auto& body : bodies) {
     KEEL_ASSIGN(const std::uint64_t count, Calibrate(body));
     counts.push_back(count);
   }
   std::vector<std::vector<double>> rounds(bodies.size());
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < turns; ++round) {
     for (std::size_t i = 0; i < bodies.size(); ++i) {
       KEEL_ASSIGN(const double took, TimeNs(bodies[i], counts[i]));
       rounds[i].push_back(took / static_cast<double>(counts[i]));

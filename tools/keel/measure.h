@@ -53,7 +53,7 @@ Result<double> MedianNs(const std::function<Status(std::uint64_t count)>& body);
 
 // Of several ways to do the same: in turns, so that what disturbs the machine disturbs all of them.
 Result<std::vector<double>> MediansNs(
-    const std::vector<std::function<Status(std::uint64_t count)>>& bodies);
+    const std::vector<std::function<Status(std::uint64_t count)>>& bodies, int turns = 7);
 
 // The middle one; `values` must not be empty.
 double Median(std::vector<double> values);

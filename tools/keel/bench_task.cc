@@ -1,0 +1,220 @@
+#include "bench_task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <span>
+#include <utility>
+
+#include "callables.h"
+#include "keel/hal/device_name.h"
+#include "keel/memory/process_memory.h"
+#include "keel/task/orchestrator.h"
+
+namespace keel::cli {
+namespace {
+
+using task::Arguments;
+using task::Callable;
+using task::Image;
+using task::Orchestration;
+using task::Orchestrator;
+using task::TaskHandle;
+using task::Transport;
+
+constexpr std::pair<Transport, std::string_view> kTransports[] = {{Transport::kThread, "thread"},
+                                                                  {Transport::kProcess, "process"}};
+
+constexpr int kTurns = 31;
+constexpr std::size_t kInFlight = 1000;
+constexpr std::uint32_t kGroup = 2;
+constexpr std::uint32_t kTensors = 4;
+// So many that each is forgotten before it comes again.
+constexpr std::uint32_t kNewImages = 8;
+
+Deadline Patience() { return Deadline::After(std::chrono::seconds(60)); }
+
+// An orchestrator with a callable that does nothing.
+struct Place {
+  static Result<std::shared_ptr<Place>> Create(const BenchSetting& setting, Transport transport,
+                                               Orchestration orchestration, std::uint32_t workers) {
+    auto place = std::make_shared<Place>();
+    task::OrchestratorOptions options;
+    options.transport = transport;
+    options.orchestration = orchestration;
+    task::WorkerOptions worker;
+    const hal::DeviceInfo& info = setting.device->info();
+    worker.device = hal::DeviceName{info.driver, info.ordinal}.ToString();
+    if (transport == Transport::kThread) {
+      KEEL_ASSIGN(worker.memory, memory::DeviceMemory::Create(setting.device, setting.config));
+    }
+    options.workers.assign(workers, worker);
+    KEEL_ASSIGN(place->orchestrator, Orchestrator::Create(std::move(options)));
+    KEEL_ASSIGN(const Image image, NoopImage());
+    KEEL_ASSIGN(place->noop, place->orchestrator->Register(image));
+    return place;
+  }
+
+  Status SubmitAndWait(const Arguments& arguments, std::uint64_t count) const {
+    const Deadline deadline = Patience();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      KEEL_ASSIGN(const TaskHandle task, orchestrator->Submit(noop, arguments));
+      KEEL_TRY(task.Wait(deadline));
+    }
+    return OkStatus();
+  }
+
+  Status InFlight(std::uint64_t count) const {
+    const Deadline deadline = Patience();
+    const Arguments none;
+    std::vector<TaskHandle> tasks(std::min<std::uint64_t>(count, kInFlight));
+    while (count > 0) {
+      const auto batch = std::span(tasks).first(std::min<std::uint64_t>(count, kInFlight));
+      for (TaskHandle& task : batch) {
+        KEEL_ASSIGN(task, orchestrator->Submit(noop, none));
+      }
+      for (const TaskHandle& task : batch) KEEL_TRY(task.Wait(deadline));
+      count -= batch.size();
+    }
+    return OkStatus();
+  }
+
+  Status Groups(std::uint64_t count) const {
+    const Deadline deadline = Patience();
+    const std::array<Arguments, kGroup> members;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      KEEL_ASSIGN(const TaskHandle group, orchestrator->SubmitGroup(noop, members));
+      KEEL_TRY(group.Wait(deadline));
+    }
+    return OkStatus();
+  }
+
+  // One image after the other, in turn.
+  Status Register(std::span<const Image> images, std::uint64_t count) const {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      KEEL_ASSIGN(const Callable callable, orchestrator->Register(images[i % images.size()]));
+      KEEL_TRY(orchestrator->Unregister(callable));
+    }
+    return OkStatus();
+  }
+
+  std::unique_ptr<Orchestrator> orchestrator;
+  Callable noop;
+};
+
+// The same code with other bytes behind it.
+Result<std::vector<Image>> NewImages() {
+  KEEL_ASSIGN(const Image noop, NoopImage());
+  std::vector<Image> images;
+  for (std::uint32_t i = 0; i < kNewImages; ++i) {
+    std::vector<std::byte> code(noop.orchestration().begin(), noop.orchestration().end());
+    code.push_back(static_cast<std::byte>(i + 1));
+    KEEL_ASSIGN(Image image, task::ImageBuilder().SetOrchestration(std::move(code)).Build());
+    images.push_back(std::move(image));
+  }
+  return images;
+}
+
+// Resident ones, half of which are written: each task has to wait for the one before it.
+Result<Arguments> SomeArguments(const Place& place) {
+  constexpr std::array<std::uint32_t, 1> kShape{64};
+  Arguments arguments;
+  for (std::uint32_t i = 0; i < kTensors; ++i) {
+    KEEL_ASSIGN(const DeviceAddress block, place.orchestrator->Malloc(0, 256_B));
+    arguments.Add(i % 2 == 0 ? task::Tag::kIn : task::Tag::kInOut,
+                  task::Tensor::Resident(block, task::DataType::kFloat32, kShape));
+  }
+  arguments.AddScalar(1.5F);
+  return arguments;
+}
+
+// What is measured, with what is said about it.
+class Rows {
+ public:
+  Rows(std::string_view transport) : transport_(transport) {}
+  void Add(std::string what, std::string_view orchestration, std::uint32_t workers,
+           std::function<Status(std::uint64_t)> body) {
+    costs_.push_back({.transport = std::string(transport_),
+                      .what = std::move(what),
+                      .orchestration = std::string(orchestration),
+                      .workers = workers});
+    bodies_.push_back(std::move(body));
+  }
+  // The first is what the others are compared with.
+  Result<std::vector<TaskCost>> Measure() {
+    KEEL_ASSIGN(const std::vector<double> ns, MediansNs(bodies_, kTurns));
+    for (std::size_t i = 0; i < costs_.size(); ++i) {
+      costs_[i].ns = ns[i];
+      costs_[i].bare_ns = ns[0];
+    }
+    return costs_;
+  }
+
+ private:
+  const std::string_view transport_;
+  std::vector<TaskCost> costs_;
+  std::vector<std::function<Status(std::uint64_t)>> bodies_;
+};
+
+Result<std::vector<TaskCost>> Measure(const BenchSetting& setting, Transport transport,
+                                      std::string_view name, std::shared_ptr<BarePeer> bare) {
+  if (transport == Transport::kThread) {
+    KEEL_ASSIGN(bare, BarePeer::StartThread());
+  }
+  KEEL_ASSIGN(const auto host, Place::Create(setting, transport, Orchestration::kHost, 1));
+  KEEL_ASSIGN(const auto pair, Place::Create(setting, transport, Orchestration::kHost, kGroup));
+  KEEL_ASSIGN(const Arguments arguments, SomeArguments(*host));
+  KEEL_ASSIGN(const std::vector<Image> images, NewImages());
+  KEEL_ASSIGN(const Image known, NoopImage());
+  std::shared_ptr<Place> device;
+  if (setting.device->capabilities().orchestration) {
+    KEEL_ASSIGN(device, Place::Create(setting, transport, Orchestration::kDevice, 1));
+  }
+
+  Rows rows(name);
+  rows.Add("bare round trip", "", 0, [&](std::uint64_t count) { return bare->RoundTrips(count); });
+  rows.Add("submit and wait", "host", 1,
+           [&](std::uint64_t count) { return host->SubmitAndWait(Arguments(), count); });
+  rows.Add(fmt::format("{} in flight, each", kInFlight), "host", 1,
+           [&](std::uint64_t count) { return host->InFlight(count); });
+  rows.Add(fmt::format("submit again, {} tensors", kTensors), "host", 1,
+           [&](std::uint64_t count) { return host->SubmitAndWait(arguments, count); });
+  rows.Add(fmt::format("submit a group of {}", kGroup), "host", kGroup,
+           [&](std::uint64_t count) { return pair->Groups(count); });
+  if (device != nullptr) {
+    rows.Add("submit and wait", "device", 1,
+             [&](std::uint64_t count) { return device->SubmitAndWait(Arguments(), count); });
+  }
+  const std::shared_ptr<Place>& registrar = device != nullptr ? device : host;
+  const std::string_view by = device != nullptr ? "device" : "host";
+  rows.Add("register what is known", by, 1,
+           [&](std::uint64_t count) { return registrar->Register({&known, 1}, count); });
+  rows.Add("register what is new", by, 1,
+           [&](std::uint64_t count) { return registrar->Register(images, count); });
+  return rows.Measure();
+}
+
+}  // namespace
+
+std::vector<std::string> TransportNames() {
+  std::vector<std::string> names;
+  for (const auto& [transport, name] : kTransports) names.emplace_back(name);
+  return names;
+}
+
+std::vector<TaskCase> TaskCases(const BenchSetting& setting,
+                                const std::vector<std::string>& transports,
+                                std::shared_ptr<BarePeer> process) {
+  std::vector<TaskCase> cases;
+  for (const auto& [transport, name] : kTransports) {
+    if (!transports.empty() && std::ranges::find(transports, name) == transports.end()) continue;
+    cases.push_back({fmt::format("tasks, {}", name), [=, transport = transport, name = name] {
+                       return Measure(setting, transport, name, process);
+                     }});
+  }
+  return cases;
+}
+
+}  // namespace keel::cli

@@ -1,0 +1,40 @@
+// keel bench task: what a task costs beside its work, by transport, measured by what the least is
+// that two threads, or two processes, need to call and answer each other.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bare_peer.h"
+#include "keel/base/result.h"
+#include "measure.h"
+
+namespace keel::cli {
+
+struct TaskCost {
+  std::string transport;      // "thread"
+  std::string what;           // "submit and wait"; stable
+  std::string orchestration;  // who runs the code: "host", "device"; empty: nobody
+  std::uint32_t workers = 0;
+  double ns = 0;
+  double bare_ns = 0;  // the bare round trip of the transport, measured in the same turns
+  double ratio() const { return ns / bare_ns; }
+};
+
+struct TaskCase {
+  std::string title;
+  std::function<Result<std::vector<TaskCost>>()> run;
+};
+
+// All there are, in the order in which they are measured.
+std::vector<std::string> TransportNames();
+
+// One case for each transport that is named; none: all. `process` is the peer of the bare round
+// trip between processes, which is started before the program has threads.
+std::vector<TaskCase> TaskCases(const BenchSetting& setting,
+                                const std::vector<std::string>& transports,
+                                std::shared_ptr<BarePeer> process);
+
+}  // namespace keel::cli
