@@ -211,9 +211,10 @@ typedef struct keel_task_context {
   uint32_t reserved_0; /* 0 */
 } keel_task_context;
 
-/* Called by the worker's thread for each task, one at a time for each worker. Another status than
- * OK is the task's outcome; the message is that of the function's own newest call that failed, if
- * that failed so. */
+/* Called by the worker's thread for each task, one at a time for each worker; but after a timeout
+ * the worker goes on in another thread, and the function, which may still run in the old one, can
+ * launch nothing any more (KEEL_STATUS_CANCELLED). Another status than OK is the task's outcome;
+ * the message is that of the function's own newest call that failed, if that failed so. */
 typedef keel_status (*keel_task_function)(const keel_task_context* context, void* data);
 
 /* A function of this process instead of orchestration code: KEEL_TRANSPORT_THREAD only. `kernels`

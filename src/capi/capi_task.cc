@@ -116,9 +116,18 @@ Result<task::SubmitOptions> OptionsOf(const keel_submit_options* from) {
   return options;
 }
 
-Status AddTask(Result<task::TaskHandle> submitted, keel_task* task) {
-  KEEL_TRY(submitted.status());
-  KEEL_ASSIGN(*task, Add<keel_task>(std::make_shared<TaskObject>(*std::move(submitted))));
+// The handle first: what was submitted cannot be taken back.
+template <class Submit>
+Status AddTask(Submit submit, keel_task* task) {
+  const auto object = std::make_shared<TaskObject>();
+  KEEL_ASSIGN(const keel_task handle, Add<keel_task>(object));
+  Result<task::TaskHandle> submitted = submit();
+  if (!submitted.ok()) {
+    KEEL_TRY(Remove(handle).status());
+    return std::move(submitted).status();
+  }
+  object->task = *std::move(submitted);
+  *task = handle;
   return OkStatus();
 }
 
@@ -270,7 +279,7 @@ keel_status keel_task_submit(keel_orchestrator orchestrator, uint64_t callable,
     KEEL_TRY(capi::NotNull(task, "task"));
     KEEL_ASSIGN(const auto given, capi::ArgumentsOf(arguments));
     KEEL_ASSIGN(const auto how, capi::OptionsOf(options));
-    return capi::AddTask(its.Submit({callable}, given, how), task);
+    return capi::AddTask([&] { return its.Submit({callable}, given, how); }, task);
   });
 }
 
@@ -295,7 +304,7 @@ keel_status keel_task_submit_group(keel_orchestrator orchestrator, uint64_t call
     }
     KEEL_ASSIGN(const auto how, capi::OptionsOf(options));
     const std::span<const uint32_t> named(workers, workers == nullptr ? 0 : member_count);
-    return capi::AddTask(its.SubmitGroup({callable}, given, named, how), task);
+    return capi::AddTask([&] { return its.SubmitGroup({callable}, given, named, how); }, task);
   });
 }
 

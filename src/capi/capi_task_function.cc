@@ -55,6 +55,9 @@ Result<task::Image> Build(const keel_image_content& from) {
     if (kernel.name == nullptr) {
       return InvalidArgument(fmt::format("the name of kernel {} is NULL", i));
     }
+    if (kernel.reserved_0 != 0) {
+      return InvalidArgument(fmt::format("reserved_0 of kernel {} is not 0", i));
+    }
     builder.AddKernel(kernel.part, kernel.name);
   }
   return from.orchestration != nullptr ? builder.Build() : builder.BuildKernels();
@@ -135,6 +138,9 @@ Status CallFunction(keel_task_function function, void* data, task::HostCall& cal
 }
 
 Result<hal::KernelArg> ArgumentOf(const keel_launch_argument& from, std::size_t index) {
+  if (from.reserved_0 != 0) {
+    return InvalidArgument(fmt::format("argument {}: reserved_0 is not 0", index));
+  }
   if (from.value != nullptr) {
     if (from.value_size == 0 || from.value_size > hal::KernelArg::kMaxValue) {
       return InvalidArgument(fmt::format("argument {}: a value of {} bytes; 1 to {} are possible",
@@ -154,6 +160,29 @@ Result<hal::KernelArg> ArgumentOf(const keel_launch_argument& from, std::size_t 
     default:
       return InvalidArgument(fmt::format("argument {}: there is no access {}", index, from.access));
   }
+}
+
+struct LaunchOf {
+  hal::LaunchDims dims;
+  std::vector<hal::KernelArg> args;
+};
+
+Result<LaunchOf> ReadLaunch(const keel_launch_dims* dims, const keel_launch_argument* arguments,
+                            std::size_t argument_count) {
+  if (argument_count != 0) KEEL_TRY(NotNull(arguments, "arguments"));
+  keel_launch_dims given{};
+  if (dims != nullptr) KEEL_TRY(Read(dims, "dims", given));
+  LaunchOf launch;
+  for (int i = 0; i < 3; ++i) {
+    launch.dims.grid[i] = given.grid[i] == 0 ? 1 : given.grid[i];
+    launch.dims.block[i] = given.block[i] == 0 ? 1 : given.block[i];
+  }
+  launch.dims.shared_memory = Bytes(given.shared_memory);
+  for (std::size_t i = 0; i < argument_count; ++i) {
+    KEEL_ASSIGN(const hal::KernelArg argument, ArgumentOf(arguments[i], i));
+    launch.args.push_back(argument);
+  }
+  return launch;
 }
 
 }  // namespace
@@ -234,23 +263,14 @@ keel_status keel_task_call_launch(keel_task_call call, uint32_t kernel,
                                   const keel_launch_argument* arguments, size_t argument_count) {
   return capi::Guard(__func__, [&]() -> Status {
     KEEL_ASSIGN(const auto object, capi::Find(call));
-    if (argument_count != 0) KEEL_TRY(capi::NotNull(arguments, "arguments"));
-    keel_launch_dims given{};
-    if (dims != nullptr) KEEL_TRY(capi::Read(dims, "dims", given));
-    keel::hal::LaunchDims shape;
-    for (int i = 0; i < 3; ++i) {
-      shape.grid[i] = given.grid[i] == 0 ? 1 : given.grid[i];
-      shape.block[i] = given.block[i] == 0 ? 1 : given.block[i];
-    }
-    shape.shared_memory = keel::Bytes(given.shared_memory);
-    std::vector<keel::hal::KernelArg> args;
-    for (size_t i = 0; i < argument_count; ++i) {
-      KEEL_ASSIGN(const auto argument, capi::ArgumentOf(arguments[i], i));
-      args.push_back(argument);
-    }
+    const Result<capi::LaunchOf> launch = capi::ReadLaunch(dims, arguments, argument_count);
     const keel::MutexLock lock(object->mutex);
     if (object->call == nullptr) return keel::FailedPrecondition("the call is over");
-    return object->call->Launch(kernel, shape, args);
+    if (!launch.ok()) {
+      object->call->Refuse(launch.status());
+      return launch.status();
+    }
+    return object->call->Launch(kernel, launch->dims, launch->args);
   });
 }
 

@@ -81,6 +81,9 @@ static void* build_image(const char* orchestration, uint64_t* size) {
   REFUSED(keel_image_build(&content, image, &room), KEEL_STATUS_OUT_OF_RANGE, "there is room for");
   CHECK(room == *size);
   CHECK(keel_image_build(&content, image, &room) == KEEL_STATUS_OK);
+  kernel.reserved_0 = 1;
+  WRONG(keel_image_build(&content, NULL, &room), "reserved_0 of kernel 0");
+  kernel.reserved_0 = 0;
   kernel.part = 1;
   WRONG(keel_image_build(&content, NULL, &room), "kernel 0 is of part 1");
   kernel.name = NULL;
@@ -305,8 +308,13 @@ static keel_status add(const keel_task_context* context, void* data) {
     WRONG(keel_task_call_launch(context->call, 0, NULL, arguments, 1), "no access 0");
     arguments[0].value = &count;
     WRONG(keel_task_call_launch(context->call, 0, NULL, arguments, 1), "a value of 0 bytes");
-    return KEEL_STATUS_UNAVAILABLE;
+    memset(arguments, 0, sizeof arguments);
+    arguments[0].access = KEEL_ACCESS_READ;
+    arguments[0].reserved_0 = 1;
+    WRONG(keel_task_call_launch(context->call, 0, NULL, arguments, 1), "reserved_0");
+    return KEEL_STATUS_OK;
   }
+  if (context->scalar_count == 1 && context->scalars[0] == 4) return KEEL_STATUS_UNAVAILABLE;
   CHECK(context->struct_size == sizeof *context && context->kernel_count == 1);
   CHECK(context->tensor_count == 3 && context->device != NULL && context->stream != NULL);
   CHECK(context->tags[0] == KEEL_TAG_IN && context->tags[2] == KEEL_TAG_OUT);
@@ -374,8 +382,9 @@ static void test_function(keel_orchestrator orchestrator, keel_device device) {
   REFUSED(outcome_of(orchestrator, callable, 1), KEEL_STATUS_ALREADY_EXISTS, "ALREADY_EXISTS");
   REFUSED(outcome_of(orchestrator, callable, 2), KEEL_STATUS_INVALID_ARGUMENT,
           "kernel 5, and has 1");
-  REFUSED(outcome_of(orchestrator, callable, 3), KEEL_STATUS_UNKNOWN, "UNAVAILABLE");
-  CHECK(state.calls == 4);
+  REFUSED(outcome_of(orchestrator, callable, 3), KEEL_STATUS_INVALID_ARGUMENT, "no access 0");
+  REFUSED(outcome_of(orchestrator, callable, 4), KEEL_STATUS_UNKNOWN, "UNAVAILABLE");
+  CHECK(state.calls == 5);
   CHECK(keel_orchestrator_wait_all(orchestrator, -1) == KEEL_STATUS_OK);
   memset(&report, 0, sizeof report);
   report.struct_size = sizeof report;

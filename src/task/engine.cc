@@ -234,7 +234,14 @@ Status Engine::Run(std::uint64_t callable, const Arguments& arguments, Deadline 
   task.killed = killed;
   KEEL_ASSIGN(task.callable, state_->Find(callable));
   if (!state_->abandoned.empty()) KEEL_TRY(state_->EndAbandoned(deadline));
-  Status status = state_->Run(task, arguments, deadline);
+  Status status;
+  try {
+    status = state_->Run(task, arguments, deadline);
+  } catch (...) {
+    // A function ended the thread; see Server::ServeTasks.
+    state_->abandoned.push_back(std::move(task));
+    throw;
+  }
   const bool lost = status.code() == StatusCode::kDeviceLost;
   if ((task.launched && !lost) || status.code() == StatusCode::kDeadlineExceeded) {
     state_->abandoned.push_back(std::move(task));
@@ -350,9 +357,9 @@ Status Engine::State::ExecuteOnHost(Task& task, const Arguments& placed, Deadlin
   placed.EncodeTo(encoded);
   task.launched = true;
   bool queued = false;
-  Status status = RunOnHost(
-      {memory, tasks->get(), *task.callable.stored, task.callable.function.get(), deadline, queued},
-      encoded);
+  Status status = RunOnHost({memory, tasks, *task.callable.stored, task.callable.function.get(),
+                             deadline, queued, task.killed},
+                            encoded);
   // Kernels that were launched run also if a later launch was refused, and use the memory; copies
   // use the host's. Of a task with neither the device knows nothing.
   if (queued || task.temporary) {

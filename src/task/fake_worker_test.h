@@ -205,6 +205,7 @@ class FakeWorker final : public Worker {
     KEEL_TRY(restart_);
     lost_ = OkStatus();
     callables_.clear();
+    next_address_ = DeviceAddress(0x1000'0000);  // they are free again
     return OkStatus();
   }
   void Stop(Deadline /*deadline*/) override {

@@ -37,11 +37,15 @@ class Call final : public HostCall {
   Status Launch(std::uint32_t kernel, const hal::LaunchDims& dims,
                 std::span<const hal::KernelArg> args) override {
     Status status = TryLaunch(kernel, dims, args);
-    if (!status.ok() && refused_.ok()) refused_ = status;
+    if (!status.ok()) Refuse(status);
     return status;
   }
+  void Refuse(const Status& why) override {
+    if (refused_.ok()) refused_ = why;
+  }
   const std::shared_ptr<memory::DeviceMemory>& memory() const override { return run_.memory; }
-  hal::StreamHandle stream() const override { return run_.stream; }
+  hal::StreamHandle stream() const override { return run_.stream->get(); }
+  std::shared_ptr<const void> stream_owner() const override { return run_.stream; }
   Deadline deadline() const override { return run_.deadline; }
 
  private:
@@ -86,13 +90,17 @@ class Call final : public HostCall {
 
   Status TryLaunch(std::uint32_t kernel, const hal::LaunchDims& dims,
                    std::span<const hal::KernelArg> args) {
+    // Its tensors may be somebody else's by now.
+    if (run_.killed != nullptr && run_.killed->load(std::memory_order_acquire)) {
+      return {StatusCode::kCancelled, "the worker was ended, and the task with it"};
+    }
     if (kernel >= run_.callable.kernels().size()) {
       return InvalidArgument(
           fmt::format("it launches kernel {}, and has {}", kernel, run_.callable.kernels().size()));
     }
     run_.queued = true;
     Status status = run_.memory->device()->LaunchKernel(
-        run_.stream, {run_.callable.kernels()[kernel], dims, args});
+        run_.stream->get(), {run_.callable.kernels()[kernel], dims, args});
     if (status.ok()) return status;
     return std::move(status).Annotate(fmt::format("kernel {}", kernel));
   }

@@ -56,30 +56,31 @@ Result<std::unique_ptr<Orchestrator>> Orchestrator::Create(OrchestratorOptions o
 
 WorkerId Orchestrator::worker_count() const { return core_->worker_count(); }
 
-Result<DeviceAddress> Orchestrator::Malloc(WorkerId worker, Bytes size) {
-  return core_->Malloc(worker, size);
+Result<DeviceAddress> Orchestrator::Malloc(WorkerId worker, Bytes size, BlockId* block) {
+  return core_->Malloc(worker, size, block);
 }
 
-Status Orchestrator::Free(WorkerId worker, DeviceAddress address) {
-  return core_->Free(worker, address);
+Status Orchestrator::Free(WorkerId worker, DeviceAddress address, BlockId block) {
+  return core_->Free(worker, address, block);
 }
 
 Status Orchestrator::CopyTo(WorkerId worker, DeviceAddress destination, const void* source,
-                            Bytes size) {
-  return core_->CopyTo(worker, destination, source, size);
+                            Bytes size, BlockId block) {
+  return core_->CopyTo(worker, destination, source, size, block);
 }
 
-Status Orchestrator::CopyFrom(WorkerId worker, void* destination, DeviceAddress source,
-                              Bytes size) {
-  return core_->CopyFrom(worker, destination, source, size);
+Status Orchestrator::CopyFrom(WorkerId worker, void* destination, DeviceAddress source, Bytes size,
+                              BlockId block) {
+  return core_->CopyFrom(worker, destination, source, size, block);
 }
 
-Status Orchestrator::RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size) {
-  return core_->RegisterMemory(worker, address, size);
+Status Orchestrator::RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size,
+                                    BlockId* block) {
+  return core_->RegisterMemory(worker, address, size, block);
 }
 
-Status Orchestrator::UnregisterMemory(WorkerId worker, DeviceAddress address) {
-  return core_->UnregisterMemory(worker, address);
+Status Orchestrator::UnregisterMemory(WorkerId worker, DeviceAddress address, BlockId block) {
+  return core_->UnregisterMemory(worker, address, block);
 }
 
 Result<Callable> Orchestrator::Register(const Image& image) { return core_->Register(image); }
@@ -107,6 +108,12 @@ Result<TaskHandle> Orchestrator::SubmitGroup(Callable callable, std::span<const 
 }
 
 Status Orchestrator::WaitAll(Deadline deadline) { return core_->WaitAll(deadline); }
+
+Status Orchestrator::WaitUpTo(std::uint64_t task, Deadline deadline) {
+  return core_->WaitAll(deadline, task);
+}
+
+std::uint64_t Orchestrator::last_task() const { return core_->last_task(); }
 
 std::vector<WorkerReport> Orchestrator::Report() const { return core_->Report(); }
 

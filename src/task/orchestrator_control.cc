@@ -38,7 +38,7 @@ void OrchestratorCore::LeaveLocked(WorkerId worker, const Status& outcome) {
 
 // --- Memory ----------------------------------------------------------------------------------
 
-Result<DeviceAddress> OrchestratorCore::Malloc(WorkerId worker, Bytes size) {
+Result<DeviceAddress> OrchestratorCore::Malloc(WorkerId worker, Bytes size, BlockId* block) {
   KEEL_TRY(CheckWorker(worker));
   if (size.empty()) return InvalidArgument("no block has a size of 0 bytes");
   const Deadline deadline = ControlDeadline();
@@ -56,15 +56,17 @@ Result<DeviceAddress> OrchestratorCore::Malloc(WorkerId worker, Bytes size) {
     return Unavailable(
         fmt::format("{} was lost with the memory: {}", slot.name, slot.lost.message()));
   }
-  slot.blocks.Add(worker, *address, size);
+  const std::shared_ptr<Block> added = slot.blocks.Add(worker, *address, size);
+  if (block != nullptr) *block = added->id;
   return address;
 }
 
-Status OrchestratorCore::Free(WorkerId worker, DeviceAddress address) {
+Status OrchestratorCore::Free(WorkerId worker, DeviceAddress address, BlockId id) {
   KEEL_TRY(CheckWorker(worker));
   const MutexLock lock(mutex_);
   WorkerBlocks& blocks = slots_[worker].blocks;
   const std::shared_ptr<Block> block = blocks.FindAt(address);
+  KEEL_TRY(CheckIs(block, id, worker, address));
   if (block == nullptr || block->registered) {
     return InvalidArgument(fmt::format(
         "{:#x} of worker {} {}", address.value(), worker,
@@ -104,9 +106,10 @@ Status OrchestratorCore::FreeNowLocked(const std::shared_ptr<Block>& block) {
 }
 
 Status OrchestratorCore::BeginCopyLocked(WorkerId worker, DeviceAddress address, Bytes size,
-                                         bool writes, Deadline deadline,
+                                         bool writes, BlockId id, Deadline deadline,
                                          std::shared_ptr<Block>& block) {
   block = slots_[worker].blocks.Find(address, size);
+  KEEL_TRY(CheckIs(block, id, worker, address));
   if (block == nullptr) {
     return InvalidArgument(
         fmt::format("the {} at {:#x} of worker {} do not lie in one block that "
@@ -135,13 +138,13 @@ Status OrchestratorCore::BeginCopyLocked(WorkerId worker, DeviceAddress address,
 
 template <class CopyBytes>
 Status OrchestratorCore::Copy(WorkerId worker, DeviceAddress address, Bytes size, bool writes,
-                              CopyBytes copy) {
+                              BlockId id, CopyBytes copy) {
   KEEL_TRY(CheckWorker(worker));
   if (size.empty()) return OkStatus();
   const Deadline deadline = ControlDeadline();
   const MutexLock lock(mutex_);
   std::shared_ptr<Block> block;
-  KEEL_TRY(BeginCopyLocked(worker, address, size, writes, deadline, block));
+  KEEL_TRY(BeginCopyLocked(worker, address, size, writes, id, deadline, block));
   Worker& target = *slots_[worker].worker;
   mutex_.Unlock();
   Status status = copy(target, deadline);
@@ -152,29 +155,34 @@ Status OrchestratorCore::Copy(WorkerId worker, DeviceAddress address, Bytes size
 }
 
 Status OrchestratorCore::CopyTo(WorkerId worker, DeviceAddress destination, const void* source,
-                                Bytes size) {
-  return Copy(worker, destination, size, true, [&](Worker& target, Deadline deadline) {
+                                Bytes size, BlockId block) {
+  return Copy(worker, destination, size, true, block, [&](Worker& target, Deadline deadline) {
     return target.CopyTo(destination, source, size, deadline);
   });
 }
 
 Status OrchestratorCore::CopyFrom(WorkerId worker, void* destination, DeviceAddress source,
-                                  Bytes size) {
-  return Copy(worker, source, size, false, [&](Worker& target, Deadline deadline) {
+                                  Bytes size, BlockId block) {
+  return Copy(worker, source, size, false, block, [&](Worker& target, Deadline deadline) {
     return target.CopyFrom(destination, source, size, deadline);
   });
 }
 
-Status OrchestratorCore::RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size) {
+Status OrchestratorCore::RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size,
+                                        BlockId* block) {
   KEEL_TRY(CheckWorker(worker));
   const MutexLock lock(mutex_);
-  return slots_[worker].blocks.AddRegistered(worker, address, size);
+  KEEL_ASSIGN(const std::shared_ptr<Block> added,
+              slots_[worker].blocks.AddRegistered(worker, address, size));
+  if (block != nullptr) *block = added->id;
+  return OkStatus();
 }
 
-Status OrchestratorCore::UnregisterMemory(WorkerId worker, DeviceAddress address) {
+Status OrchestratorCore::UnregisterMemory(WorkerId worker, DeviceAddress address, BlockId id) {
   KEEL_TRY(CheckWorker(worker));
   const MutexLock lock(mutex_);
   const std::shared_ptr<Block> block = slots_[worker].blocks.FindAt(address);
+  KEEL_TRY(CheckIs(block, id, worker, address));
   if (block == nullptr || !block->registered) {
     return InvalidArgument(
         fmt::format("{:#x} of worker {} {}", address.value(), worker,
@@ -233,6 +241,7 @@ Status OrchestratorCore::RegisterOn(WorkerId worker, std::uint64_t callable, con
   for (;;) {
     Status entered = EnterLocked(worker, deadline);
     if (!entered.ok()) {
+      if (stopping_) return entered;
       // The others can still run it.
       for (const Slot& other : slots_) {
         if (slot.standing == Standing::kGivenUp && other.standing != Standing::kGivenUp) {
@@ -243,7 +252,8 @@ Status OrchestratorCore::RegisterOn(WorkerId worker, std::uint64_t callable, con
     }
     const std::uint64_t generation = slot.generation;
     // The mender registers what is in the table with a worker that it starts.
-    const bool there = callables_.at(callable).numbers[worker].has_value();
+    const auto known = callables_.find(callable);
+    const bool there = known == callables_.end() || known->second.numbers[worker].has_value();
     Result<std::uint64_t> number = std::uint64_t{0};
     if (!there) {
       Worker& target = *slot.worker;
@@ -253,15 +263,26 @@ Status OrchestratorCore::RegisterOn(WorkerId worker, std::uint64_t callable, con
     }
     LeaveLocked(worker, number.status());
     if (slot.generation != generation && !deadline.Passed()) continue;
-    if (!there && number.ok()) callables_.at(callable).numbers[worker] = *number;
+    const auto at = callables_.find(callable);
+    // Close() took the table meanwhile.
+    if (at == callables_.end()) {
+      return Status(StatusCode::kCancelled, "the orchestrator is being destroyed");
+    }
+    if (!there && number.ok()) at->second.numbers[worker] = *number;
     return number.status();
   }
 }
 
 OrchestratorCore::DeferredUnregister OrchestratorCore::ForgetLocked(std::uint64_t callable) {
   const auto at = callables_.find(callable);
-  DeferredUnregister deferred{std::move(at->second.function), std::move(at->second.numbers), {}};
-  callables_.erase(at);
+  DeferredUnregister deferred;
+  if (at == callables_.end()) {
+    deferred.numbers.resize(slots_.size());
+  } else {
+    deferred.function = std::move(at->second.function);
+    deferred.numbers = std::move(at->second.numbers);
+    callables_.erase(at);
+  }
   for (const Slot& slot : slots_) deferred.generations.push_back(slot.generation);
   return deferred;
 }

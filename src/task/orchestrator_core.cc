@@ -76,7 +76,7 @@ void OrchestratorCore::Stop() {
     for (const std::shared_ptr<Task>& task : cancelled) {
       if (task->waits_for == 0 && keys_.alive(task->key)) PassLocked(task);
     }
-    static_cast<void>(WaitForAllLocked(deadline));
+    static_cast<void>(WaitForAllLocked(last_id_, deadline));
     keeper_ring_.NotifyAll();
     mender_ring_.NotifyAll();
     workers_changed_.NotifyAll();
@@ -296,6 +296,16 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
       return group ? std::move(status).Annotate(fmt::format("member {}", i)) : std::move(status);
     }
   }
+  if (!options.blocks.empty()) {
+    if (options.blocks.size() != task->blocks.size()) {
+      return InvalidArgument(fmt::format("{} blocks are named for {} resident tensors",
+                                         options.blocks.size(), task->blocks.size()));
+    }
+    for (std::size_t i = 0; i < task->blocks.size(); ++i) {
+      const std::shared_ptr<Block>& block = task->blocks[i];
+      KEEL_TRY(CheckIs(block, options.blocks[i], block->worker, block->address));
+    }
+  }
   TouchesLocked(*task);
   if (group) KEEL_TRY(CheckGroupLocked(*task));
 
@@ -492,6 +502,12 @@ std::size_t OrchestratorCore::live_tasks() {
   if (!home_.here()) return 0;
   const MutexLock lock(mutex_);
   return keys_.size();
+}
+
+std::uint64_t OrchestratorCore::last_task() {
+  if (!home_.here()) return 0;
+  const MutexLock lock(mutex_);
+  return last_id_;
 }
 
 std::size_t OrchestratorCore::segments() {

@@ -90,14 +90,17 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   WorkerId worker_count() const { return static_cast<WorkerId>(options_.workers.size()); }
 
   // As Orchestrator's.
-  Result<DeviceAddress> Malloc(WorkerId worker, Bytes size) KEEL_EXCLUDES(mutex_);
-  Status Free(WorkerId worker, DeviceAddress address) KEEL_EXCLUDES(mutex_);
-  Status CopyTo(WorkerId worker, DeviceAddress destination, const void* source, Bytes size)
+  Result<DeviceAddress> Malloc(WorkerId worker, Bytes size, BlockId* block = nullptr)
       KEEL_EXCLUDES(mutex_);
-  Status CopyFrom(WorkerId worker, void* destination, DeviceAddress source, Bytes size)
+  Status Free(WorkerId worker, DeviceAddress address, BlockId id = 0) KEEL_EXCLUDES(mutex_);
+  Status CopyTo(WorkerId worker, DeviceAddress destination, const void* source, Bytes size,
+                BlockId block = 0) KEEL_EXCLUDES(mutex_);
+  Status CopyFrom(WorkerId worker, void* destination, DeviceAddress source, Bytes size,
+                  BlockId block = 0) KEEL_EXCLUDES(mutex_);
+  Status RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size,
+                        BlockId* block = nullptr) KEEL_EXCLUDES(mutex_);
+  Status UnregisterMemory(WorkerId worker, DeviceAddress address, BlockId id = 0)
       KEEL_EXCLUDES(mutex_);
-  Status RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size) KEEL_EXCLUDES(mutex_);
-  Status UnregisterMemory(WorkerId worker, DeviceAddress address) KEEL_EXCLUDES(mutex_);
   Result<Callable> Register(const Image& image,
                             std::shared_ptr<const HostFunction> function = nullptr)
       KEEL_EXCLUDES(mutex_);
@@ -106,7 +109,8 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
                             std::span<const WorkerId> workers, const SubmitOptions& options)
       KEEL_EXCLUDES(mutex_);
   Status Wait(Task& task, Deadline deadline) KEEL_EXCLUDES(mutex_);
-  Status WaitAll(Deadline deadline) KEEL_EXCLUDES(mutex_);
+  Status WaitAll(Deadline deadline, std::optional<std::uint64_t> last = {}) KEEL_EXCLUDES(mutex_);
+  std::uint64_t last_task() KEEL_EXCLUDES(mutex_);
   std::vector<WorkerReport> Report() KEEL_EXCLUDES(mutex_);
   std::size_t live_tasks() KEEL_EXCLUDES(mutex_);
   // For tests: of the dependencies.
@@ -219,7 +223,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   bool WaitForTaskLocked(Task& task, Deadline deadline) KEEL_REQUIRES(mutex_);
   // Until what a ghost waits for is done as well.
   bool WaitForGoneLocked(Task& task, Deadline deadline) KEEL_REQUIRES(mutex_);
-  bool WaitForAllLocked(Deadline deadline) KEEL_REQUIRES(mutex_);
+  bool WaitForAllLocked(std::uint64_t last, Deadline deadline) KEEL_REQUIRES(mutex_);
   void SleepLocked(std::uint32_t seen, Deadline deadline) KEEL_REQUIRES(mutex_);
   void NeedKeeperLocked() KEEL_REQUIRES(mutex_);
   void Keep() KEEL_EXCLUDES(mutex_);
@@ -233,17 +237,18 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   void LeaveLocked(WorkerId worker, const Status& outcome) KEEL_REQUIRES(mutex_);
   // `copy` is called without the lock.
   template <class CopyBytes>
-  Status Copy(WorkerId worker, DeviceAddress address, Bytes size, bool writes, CopyBytes copy)
-      KEEL_EXCLUDES(mutex_);
+  Status Copy(WorkerId worker, DeviceAddress address, Bytes size, bool writes, BlockId id,
+              CopyBytes copy) KEEL_EXCLUDES(mutex_);
   // Finds the block and waits for the tasks that are in the way. The block has a use more.
   Status BeginCopyLocked(WorkerId worker, DeviceAddress address, Bytes size, bool writes,
-                         Deadline deadline, std::shared_ptr<Block>& block) KEEL_REQUIRES(mutex_);
+                         BlockId id, Deadline deadline, std::shared_ptr<Block>& block)
+      KEEL_REQUIRES(mutex_);
   Status FreeNowLocked(const std::shared_ptr<Block>& block) KEEL_REQUIRES(mutex_);
   Status RegisterOn(WorkerId worker, std::uint64_t callable, const HostCode& code)
       KEEL_EXCLUDES(mutex_);
   static Result<std::uint64_t> RegisterWith(Worker& worker, const HostCode& code,
                                             Deadline deadline);
-  // Takes the callable out of the table.
+  // Takes the callable out of the table; of one that is not there nothing is left to do.
   DeferredUnregister ForgetLocked(std::uint64_t callable) KEEL_REQUIRES(mutex_);
   Status UnregisterNowLocked(DeferredUnregister callable) KEEL_REQUIRES(mutex_);
 

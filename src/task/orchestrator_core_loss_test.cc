@@ -61,6 +61,41 @@ TEST_F(OrchestratorCoreLossTest, ABlockThatWasFreedInUseAndLostIsForgotten) {
   EXPECT_TRUE(fakes_[0]->freed().empty());
 }
 
+TEST_F(OrchestratorCoreLossTest, ABlockThatWasLostIsNotTheOneThatHasItsAddressNow) {
+  Start(1);
+  BlockId old = 0;
+  const DeviceAddress address = Need(core_->Malloc(0, 1_KiB, &old));
+  fakes_[0]->Lose(Unavailable("it died"));
+  EXPECT_FALSE(ReportOf(0).up);
+  ASSERT_TRUE(Up(0));
+  BlockId fresh = 0;
+  ASSERT_EQ(Need(core_->Malloc(0, 1_KiB, &fresh)), address);
+  EXPECT_NE(fresh, old);
+  char byte = 0;
+  const Status stale = core_->Free(0, address, old);
+  EXPECT_EQ(stale.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(stale), HasSubstr("another one is there now"));
+  EXPECT_EQ(core_->CopyTo(0, address, &byte, 1_B, old).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(core_->CopyFrom(0, &byte, address, 1_B, old).code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(fakes_[0]->freed().empty());
+  const Arguments arguments = Arguments().Add(Tag::kIn, At<float>(address, 1));
+  const auto submit = [&](std::span<const BlockId> blocks) {
+    return core_
+        ->Submit(callable_, {&arguments, 1}, false, {},
+                 {.worker = {}, .timeout = {}, .blocks = blocks})
+        .status()
+        .code();
+  };
+  EXPECT_EQ(submit({&old, 1}), StatusCode::kUnavailable);
+  const BlockId two[] = {fresh, fresh};
+  EXPECT_EQ(submit(two), StatusCode::kInvalidArgument);
+  EXPECT_EQ(submit({&fresh, 1}), StatusCode::kOk);
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
+  EXPECT_TRUE(IsOk(core_->Free(0, address, fresh)));
+  EXPECT_EQ(fakes_[0]->freed(), std::vector<DeviceAddress>{address});
+}
+
 TEST_F(OrchestratorCoreLossTest, NoBlockIsEmpty) {
   Start(1);
   EXPECT_EQ(core_->Malloc(0, Bytes(0)).status().code(), StatusCode::kInvalidArgument);

@@ -1,7 +1,10 @@
 // Functions of this process as callables.
+#include <pthread.h>
+
 #include <atomic>
 #include <future>
 #include <stdexcept>
+#include <thread>
 
 #include "keel/hal/standard_kernels.h"
 #include "task/orchestrator_test.h"
@@ -220,13 +223,17 @@ TEST_P(OrchestratorFunctionTest, AWorkerThatIsStartedAgainHasIt) {
     std::promise<void> release;
     std::shared_future<void> released = release.get_future().share();
     std::atomic<int> inside = 0;
+    std::atomic<StatusCode> launched = StatusCode::kOk;
     std::atomic<int> calls = 0;
   };
   auto shared = std::make_shared<Shared>();
   // Hangs if it has a scalar.
   const Callable hangs = Registered([shared](HostCall& call) {
     ++shared->inside;
-    if (call.arguments().scalar_count() == 1) shared->released.wait();
+    if (call.arguments().scalar_count() == 1) {
+      shared->released.wait();
+      shared->launched = call.Launch(0, {}, {}).code();
+    }
     ++shared->calls;
     --shared->inside;
     return OkStatus();
@@ -240,6 +247,71 @@ TEST_P(OrchestratorFunctionTest, AWorkerThatIsStartedAgainHasIt) {
   // The thread that was left behind ends with the function.
   shared->release.set_value();
   EXPECT_TRUE(Soon([&] { return shared->inside == 0; }));
+  EXPECT_EQ(shared->launched, StatusCode::kCancelled) << "the task is over";
+}
+
+TEST_P(OrchestratorFunctionTest, AFunctionThatEndsItsThreadLosesTheWorker) {
+  Start(1);
+  std::atomic<int> calls = 0;
+  const Callable leaves = Registered([&calls](HostCall&) -> Status {
+    if (++calls == 1) pthread_exit(nullptr);
+    return OkStatus();
+  });
+  std::vector<float> x(100);
+  const Arguments arguments = Arguments().Add(Tag::kIn, On(x));
+  const Status left = Submit(leaves, arguments).Wait(Long());
+  EXPECT_EQ(left.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(left), HasSubstr("ended the thread"));
+  EXPECT_TRUE(IsOk(Submit(leaves, arguments).Wait(Long())));
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(orchestrator_->Report()[0].restarts, 1U);
+}
+
+TEST_P(OrchestratorFunctionTest, ClosingWhileAnotherThreadRegisters) {
+  for (int round = 0; round < 30; ++round) {
+    Start(2);
+    std::promise<void> begun;
+    Status last;
+    std::thread registers([&] {
+      for (int i = 0;; ++i) {
+        const Result<Callable> callable =
+            orchestrator_->Register([](HostCall&) { return OkStatus(); });
+        if (i == 0) begun.set_value();
+        if (callable.ok()) continue;
+        last = callable.status();
+        return;
+      }
+    });
+    begun.get_future().wait();
+    orchestrator_->Close();
+    registers.join();
+    EXPECT_TRUE(last.code() == StatusCode::kCancelled || last.code() == StatusCode::kUnavailable)
+        << last.ToString();
+    orchestrator_.reset();
+    memories_.clear();
+  }
+}
+
+TEST_P(OrchestratorFunctionTest, WaitingForTasksUpToOneIsNotForLaterOnes) {
+  Start(1);
+  std::promise<void> release;
+  const Callable waits = Registered([&release](HostCall&) {
+    release.get_future().wait();
+    return OkStatus();
+  });
+  EXPECT_EQ(orchestrator_->last_task(), 0U);
+  const TaskHandle first = Submit(Registered([](HostCall&) { return OkStatus(); }), {});
+  const std::uint64_t last = orchestrator_->last_task();
+  EXPECT_EQ(last, first.id());
+  const TaskHandle second = Submit(waits, {});
+  EXPECT_TRUE(IsOk(orchestrator_->WaitUpTo(last, Long())));
+  EXPECT_TRUE(first.done());
+  EXPECT_EQ(orchestrator_->WaitUpTo(second.id(), Deadline::Now()).code(),
+            StatusCode::kDeadlineExceeded);
+  EXPECT_FALSE(second.done());
+  release.set_value();
+  EXPECT_TRUE(IsOk(orchestrator_->WaitUpTo(second.id(), Long())));
+  EXPECT_TRUE(second.done());
 }
 
 TEST_P(OrchestratorFunctionTest, MayUseTheOrchestrator) {

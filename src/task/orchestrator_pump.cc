@@ -380,11 +380,17 @@ bool OrchestratorCore::WaitForGoneLocked(Task& task, Deadline deadline) {
   return ready;
 }
 
-bool OrchestratorCore::WaitForAllLocked(Deadline deadline) {
-  if (UndoneLocked() == 0) return true;
+bool OrchestratorCore::WaitForAllLocked(std::uint64_t last, Deadline deadline) {
+  std::size_t undone = UndoneLocked();
+  if (last < last_id_) {
+    undone = static_cast<std::size_t>(std::ranges::count_if(tasks_, [last](const auto& task) {
+      return task != nullptr && !task->done && task->id <= last;
+    }));
+  }
+  if (undone == 0) return true;
   AllWaiter& all = all_waiters_.emplace_back();
-  all.last_id = last_id_;
-  all.left = UndoneLocked();
+  all.last_id = last;
+  all.left = undone;
   const bool ready = WaitLocked(all.waiter, deadline);
   for (auto at = all_waiters_.begin(); at != all_waiters_.end(); ++at) {
     if (&*at != &all) continue;
@@ -405,10 +411,10 @@ Status OrchestratorCore::Wait(Task& task, Deadline deadline) {
   return task.outcome;
 }
 
-Status OrchestratorCore::WaitAll(Deadline deadline) {
+Status OrchestratorCore::WaitAll(Deadline deadline, std::optional<std::uint64_t> last) {
   KEEL_TRY(Here());
   const MutexLock lock(mutex_);
-  if (WaitForAllLocked(deadline)) return OkStatus();
+  if (WaitForAllLocked(last.value_or(last_id_), deadline)) return OkStatus();
   return DeadlineExceeded(fmt::format("{} tasks are not done yet; they go on", UndoneLocked()));
 }
 

@@ -205,6 +205,20 @@ Status Server::Localize(Arguments& arguments) {
 }
 
 void Server::ServeTasks() {
+  // A function may end the thread.
+  struct Guard {
+    Server& server;
+    bool returned = false;
+    ~Guard() {
+      if (returned) return;
+      server.GiveUp(Unavailable("a function ended the thread that ran its task"));
+    }
+  } guard{*this};
+  ServeTasksUntilTheEnd();
+  guard.returned = true;
+}
+
+void Server::ServeTasksUntilTheEnd() {
   LaneReader tasks(options_.region->lane(LaneName::kTasks));
   LaneWriter replies(options_.region->lane(LaneName::kTaskReplies));
   std::vector<std::byte> message;

@@ -60,6 +60,7 @@ class Server {
  private:
   void ServeControl();
   void ServeTasks();
+  void ServeTasksUntilTheEnd();
   // Gives up if the device is lost: false.
   bool HasDevice();
   Reply Do(const Request& request);

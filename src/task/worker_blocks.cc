@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <utility>
 
 namespace keel::task {
@@ -19,6 +20,14 @@ Status Block::Usable() const {
   return OkStatus();
 }
 
+Status CheckIs(const std::shared_ptr<Block>& block, BlockId meant, WorkerId worker,
+               DeviceAddress address) {
+  if (meant == 0 || (block != nullptr && block->id == meant)) return OkStatus();
+  return Unavailable(fmt::format("the block at {:#x} of worker {} was freed or lost{}",
+                                 address.value(), worker,
+                                 block == nullptr ? "" : ", and another one is there now"));
+}
+
 WorkerBlocks::Map::const_iterator WorkerBlocks::FirstAfter(DeviceAddress address) const {
   auto at = blocks_.upper_bound(address);
   if (at == blocks_.begin()) return at;
@@ -31,6 +40,8 @@ std::shared_ptr<Block> WorkerBlocks::Add(WorkerId worker, DeviceAddress address,
     at = blocks_.erase(at);
   }
   auto block = std::make_shared<Block>();
+  static std::atomic<BlockId> last_id = 0;
+  block->id = ++last_id;
   block->worker = worker;
   block->address = address;
   block->size = size;
@@ -38,7 +49,8 @@ std::shared_ptr<Block> WorkerBlocks::Add(WorkerId worker, DeviceAddress address,
   return block;
 }
 
-Status WorkerBlocks::AddRegistered(WorkerId worker, DeviceAddress address, Bytes size) {
+Result<std::shared_ptr<Block>> WorkerBlocks::AddRegistered(WorkerId worker, DeviceAddress address,
+                                                           Bytes size) {
   if (size.empty() || !address || address + size < address) {
     return InvalidArgument(fmt::format("{} at {:#x} cannot be registered with worker {}: no memory",
                                        ToString(size), address.value(), worker));
@@ -51,8 +63,9 @@ Status WorkerBlocks::AddRegistered(WorkerId worker, DeviceAddress address, Bytes
         ToString(size), address.value(), worker, ToString(other.size), other.address.value(),
         other.registered ? "are registered; unregister them first" : "were allocated there"));
   }
-  Add(worker, address, size)->registered = true;
-  return OkStatus();
+  std::shared_ptr<Block> block = Add(worker, address, size);
+  block->registered = true;
+  return block;
 }
 
 void WorkerBlocks::PutBack(std::shared_ptr<Block> block) {

@@ -18,6 +18,7 @@
 namespace keel::task {
 
 struct Block {
+  BlockId id = 0;  // no other block of the process has it
   WorkerId worker = 0;
   DeviceAddress address;
   Bytes size;
@@ -30,12 +31,17 @@ struct Block {
   Status Usable() const;
 };
 
+// Whether it is the block that is meant, or any will do (0). kUnavailable: that one is gone, and
+// another one, or none (null), is at its address.
+Status CheckIs(const std::shared_ptr<Block>& block, BlockId meant, WorkerId worker,
+               DeviceAddress address);
+
 class WorkerBlocks {
  public:
   // What was there before and overlaps is forgotten: it cannot be there any more.
   std::shared_ptr<Block> Add(WorkerId worker, DeviceAddress address, Bytes size);
   // kAlreadyExists if it overlaps a block that is not lost; kInvalidArgument: empty, or it wraps.
-  Status AddRegistered(WorkerId worker, DeviceAddress address, Bytes size);
+  Result<std::shared_ptr<Block>> AddRegistered(WorkerId worker, DeviceAddress address, Bytes size);
   // Back again, if nothing is there by now.
   void PutBack(std::shared_ptr<Block> block);
   // The block in which [address, address + size) lies as a whole; null.

@@ -31,13 +31,13 @@ TEST(WorkerBlocksTest, FindsTheBlockAroundARange) {
 TEST(WorkerBlocksTest, RegisteredMemoryMayNotOverlap) {
   WorkerBlocks blocks;
   blocks.Add(1, At(0x1000), 256_B);
-  const Status overlap = blocks.AddRegistered(1, At(0x0f80), 129_B);
+  const Status overlap = blocks.AddRegistered(1, At(0x0f80), 129_B).status();
   EXPECT_EQ(overlap.code(), StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(overlap.message()), HasSubstr("overlap the 256 B at 0x1000"));
   EXPECT_TRUE(blocks.AddRegistered(1, At(0x0f80), 128_B).ok());
   EXPECT_TRUE(blocks.FindAt(At(0x0f80))->registered);
-  EXPECT_EQ(blocks.AddRegistered(1, At(0x5000), 0_B).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(blocks.AddRegistered(1, At(~0ULL), 16_B).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(blocks.AddRegistered(1, At(0x5000), 0_B).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(blocks.AddRegistered(1, At(~0ULL), 16_B).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST(WorkerBlocksTest, WhatWasLostSaysSoUntilSomethingElseIsThere) {

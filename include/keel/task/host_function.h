@@ -13,11 +13,12 @@
 //       image));
 //
 // It runs in the thread of a worker, one task at a time for each worker, and on several workers at
-// a time. It may use every function of the orchestrator but those that wait for its own task. What
-// it returns is the outcome of the task; but for kUnavailable, kDeadlineExceeded and kDeviceLost,
-// which are the worker's to say and become kUnknown with the same message. What it throws is
-// kUnknown too. It lives until it is unregistered and its last task has ended, and is destroyed by
-// any thread, with no lock of Keel's held.
+// a time. After a timeout the worker goes on in another thread, while the function may still run in
+// the old one: what it launches from then on is kCancelled. It may use every function of the
+// orchestrator but those that wait for its own task. What it returns is the outcome of the task;
+// but for kUnavailable, kDeadlineExceeded and kDeviceLost, which are the worker's to say and become
+// kUnknown with the same message. What it throws is kUnknown too. It lives until it is unregistered
+// and its last task has ended, and is destroyed by any thread, with no lock of Keel's held.
 #pragma once
 
 #include <cstdint>
@@ -51,10 +52,14 @@ class HostCall {
   // task fail even if the function ignores it.
   virtual Status Launch(std::uint32_t kernel, const hal::LaunchDims& dims,
                         std::span<const hal::KernelArg> args) = 0;
+  // Makes the task fail so, if nothing else did before: for a launch that did not get as far.
+  virtual void Refuse(const Status& why) = 0;
 
   // Where the task runs. What is put on the stream is waited for before the task ends.
   virtual const std::shared_ptr<memory::DeviceMemory>& memory() const = 0;
   virtual hal::StreamHandle stream() const = 0;
+  // Whoever has memory that was allocated for the stream after the call holds this as long.
+  virtual std::shared_ptr<const void> stream_owner() const = 0;
   // When the worker is given up.
   virtual Deadline deadline() const = 0;
 

@@ -71,6 +71,10 @@ enum class Transport : std::uint8_t {
 // The number of a worker: its place in OrchestratorOptions::workers.
 using WorkerId = std::uint32_t;
 
+// One block of a worker: an address may be that of another block after the worker was lost. 0: that
+// which has the address now.
+using BlockId = std::uint64_t;
+
 struct WorkerOptions {
   std::string device;  // "sim:0"; empty: the default device
   // For threads: this memory instead of the process's for `device`. Several workers may share one.
@@ -110,6 +114,9 @@ struct Callable {
 struct SubmitOptions {
   std::optional<WorkerId> worker;
   std::optional<std::chrono::nanoseconds> timeout;  // zero: for ever
+  // Of the resident tensors with elements, in their order; or empty, and their addresses decide.
+  // kUnavailable: a block is no longer there.
+  std::span<const BlockId> blocks = {};
 };
 
 // What one submitted task, or group, is doing. Cheap to copy; keeps what it needs alive.
@@ -163,21 +170,25 @@ class KEEL_EXPORT Orchestrator {
   // --- Memory --------------------------------------------------------------------------------
   // Does not wait for tasks, and is not ordered with them, but where it says so.
 
-  // kInvalidArgument: of 0 bytes.
-  Result<DeviceAddress> Malloc(WorkerId worker, Bytes size);
+  // Where a `block` is given, calls with it are kUnavailable once it was lost, whoever has the
+  // address then. kInvalidArgument: of 0 bytes.
+  Result<DeviceAddress> Malloc(WorkerId worker, Bytes size, BlockId* block = nullptr);
   // The address as Malloc returned it (kInvalidArgument). The memory goes when the tasks that were
   // submitted with it are done; the call does not wait for them. After kDeadlineExceeded the block
   // counts as freed; after another error it is still there.
-  Status Free(WorkerId worker, DeviceAddress address);
+  Status Free(WorkerId worker, DeviceAddress address, BlockId block = 0);
   // Wait for the tasks, submitted before, that write the bytes (CopyFrom) or touch them (CopyTo).
   // The range must lie in one block of Malloc or RegisterMemory.
-  Status CopyTo(WorkerId worker, DeviceAddress destination, const void* source, Bytes size);
-  Status CopyFrom(WorkerId worker, void* destination, DeviceAddress source, Bytes size);
+  Status CopyTo(WorkerId worker, DeviceAddress destination, const void* source, Bytes size,
+                BlockId block = 0);
+  Status CopyFrom(WorkerId worker, void* destination, DeviceAddress source, Bytes size,
+                  BlockId block = 0);
   // Memory of the worker's device that somebody else allocated: resident tensors may be in it, and
   // it is never freed here. kAlreadyExists if it overlaps a block.
-  Status RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size);
+  Status RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size,
+                        BlockId* block = nullptr);
   // kFailedPrecondition while tasks use it.
-  Status UnregisterMemory(WorkerId worker, DeviceAddress address);
+  Status UnregisterMemory(WorkerId worker, DeviceAddress address, BlockId block = 0);
 
   // --- Callables -----------------------------------------------------------------------------
 
@@ -206,6 +217,10 @@ class KEEL_EXPORT Orchestrator {
                                  const SubmitOptions& options = {});
   // Until everything that was submitted before is done, whatever came of it.
   Status WaitAll(Deadline deadline);
+  // As WaitAll, for the tasks up to that one: TaskHandle::id, or last_task().
+  Status WaitUpTo(std::uint64_t task, Deadline deadline);
+  // The id of the newest task; 0: there was none.
+  std::uint64_t last_task() const;
 
   // Frees what was allocated through it, as Free does, when it goes.
   class KEEL_EXPORT Scope {
