@@ -609,7 +609,7 @@ def test_mistakes_are_named(orchestrator: task.Orchestrator) -> None:
         other.submit(add)
     with pytest.raises(ValueError, match="transport"):
         task.Orchestrator([0], transport="pigeon")
-    with pytest.raises(keel.UnsupportedError):
+    with pytest.raises(keel.StateError, match="not started by mpirun"):
         task.Orchestrator([0], transport="mpi")
     with pytest.raises(keel.NotFoundError):
         task.Orchestrator(["sim:9"])
