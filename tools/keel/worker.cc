@@ -2,8 +2,10 @@
 // serve it until it exits.
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,9 +17,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "command.h"
+#include "keel/base/unique_fd.h"
 #include "keel/task/mpi_worker.h"
 #include "terminal.h"
 
@@ -42,6 +48,23 @@ constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR
   _exit(kFailure);
 }
 
+// Ends this process, and the program with it, when what launched it has ended: an mpirun that was
+// killed tells nobody, and the program may never have started MPI, which would see it.
+void EndWithLauncher() {
+  UniqueFd launcher(static_cast<int>(syscall(SYS_pidfd_open, getppid(), 0)));
+  if (!launcher.valid()) return;
+  try {
+    std::thread([descriptor = std::move(launcher)] {
+      pollfd wait{.fd = descriptor.get(), .events = POLLIN, .revents = 0};
+      while (poll(&wait, 1, -1) <= 0) {
+      }
+      _exit(kFailure);
+    }).detach();
+  } catch (const std::system_error&) {
+    // Then it is as if there were none of this.
+  }
+}
+
 // Waits for the program, as a shell would, and ends as it did.
 ExitCode RunProgram(const std::vector<std::string>& program) {
   const auto note = task::MpiProgram::Create();
@@ -60,6 +83,7 @@ ExitCode RunProgram(const std::vector<std::string>& program) {
     PrintError("worker", fmt::format("could not start {}: {}", program[0], std::strerror(errno)));
     return kFailure;
   }
+  EndWithLauncher();
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
     int signal = 0;

@@ -27,7 +27,11 @@ struct MpiWorkerOptions {
 // program's first thread, which makes all calls of MPI.
 //
 // kUnimplemented: there is no MPI. kFailedPrecondition: nobody has launched this as a rank, or as
-// rank 0. kUnavailable: rank 0 is gone, or MPI failed; the process should then exit, with an error.
+// rank 0; MPI is initialised already; or nobody says what {local} is. kUnavailable: rank 0 is gone,
+// or MPI failed; the process should then exit, with an error: MPI is not finalised, and has memory.
+//
+// Ends the process (exit code 1, with a line in the log) if what launched it ends while MPI starts
+// or ends, or if MPI's end takes a minute.
 KEEL_EXPORT Status ServeMpi(const MpiWorkerOptions& options);
 
 // For what runs a program as rank 0. A program that exits without ever having had an orchestrator

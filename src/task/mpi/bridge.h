@@ -1,9 +1,10 @@
 // Bridge: the orchestrators of this process among the ranks of an MPI run. Rank 0 is this process;
 // every other one is a `keel worker` (rank.h), and serves one session (session.h) at a time.
 //
-// One in a process, from the first worker that asks for it until the process exits; then the ranks
-// are told to end, and MPI is finalised. A thread of its own makes all calls of MPI, looks after
-// the lanes of the sessions, and sees which ranks are there.
+// One in a process, from the first worker that asks for it until the process exits; then sessions
+// end, what is under way arrives, the ranks are told to end, and MPI is finalised. A thread of its
+// own makes all calls of MPI, looks after the lanes of the sessions, and sees which ranks are
+// there.
 //
 // A rank that is lost (its process has ended, or was silent for too long) ends the run: its session
 // ends with the reason, which is logged, and all ranks are ended kGrace later, or when the process
@@ -29,7 +30,7 @@ class Bridge {
   static constexpr std::chrono::seconds kGrace{3};
 
   // Starts MPI the first time, which waits until all ranks have. kUnimplemented: there is no MPI.
-  // kFailedPrecondition: nobody has launched this as rank 0.
+  // kFailedPrecondition: nobody has launched this as rank 0, or the program has initialised MPI.
   static Result<Bridge*> Get(Deadline deadline);
 
   int ranks() const;

@@ -139,6 +139,7 @@ Result<FrameReader::Event> FrameReader::Poll() {
         bytes_.resize(message->size);
         KEEL_ASSIGN(request_, port_.Receive(bytes_, *message));
         state_ = State::kReceiving;
+        Moved();
         break;
       }
       case State::kReceiving: {
@@ -176,6 +177,9 @@ Result<bool> FrameReader::ReceiveHead() {
     return Nonsense(rank_, fmt::format("a message of {} bytes that says {}", *size - sizeof(head_),
                                        head_.message));
   }
+  if (head_.pieces > kMostPieces) {
+    return Nonsense(rank_, fmt::format("a message with {} pieces of bytes", head_.pieces));
+  }
   return true;
 }
 
@@ -189,6 +193,7 @@ Status FrameReader::Take(std::vector<Piece> pieces, std::shared_ptr<const void> 
     requests_.push_back(begun);
   }
   state_ = State::kTaking;
+  Moved();
   return OkStatus();
 }
 
@@ -200,6 +205,7 @@ Result<bool> FrameReader::ReceivePieces() {
       return Nonsense(rank_,
                       fmt::format("{} bytes where {} were due", *size, pieces_[done_].size()));
     }
+    Moved();
   }
   return true;
 }
@@ -208,6 +214,7 @@ void FrameReader::Drop() {
   done_ = 0;
   dropping_ = false;
   state_ = State::kDropping;
+  Moved();
 }
 
 Result<bool> FrameReader::DropPieces() {
@@ -221,6 +228,7 @@ Result<bool> FrameReader::DropPieces() {
     if (!size.has_value()) return false;
     dropping_ = false;
     ++done_;
+    Moved();
   }
   return true;
 }

@@ -14,6 +14,7 @@
 // when it arrives.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -51,6 +52,8 @@ static_assert(sizeof(FrameHead) == 32);
 
 // What is sent at a time: MPI counts in int, and nothing is gained by more.
 inline constexpr std::size_t kPieceSize = 16 << 20;
+// Of one frame: more bytes than a region has.
+inline constexpr std::uint32_t kMostPieces = 1 << 20;
 
 std::int64_t LeftUntil(Deadline deadline);
 Deadline AfterLeft(std::int64_t left);
@@ -114,18 +117,25 @@ class FrameReader {
   void Drop();
   // Whether nothing has begun.
   bool idle() const { return state_ == State::kIdle; }
+  // Since when the next part of a frame that has begun is awaited. A sender always sends it to its
+  // end, unless it lied about how many there are. The largest time: nothing is.
+  std::chrono::steady_clock::time_point awaited_since() const {
+    return idle() ? std::chrono::steady_clock::time_point::max() : moved_;
+  }
 
  private:
   enum class State : std::uint8_t { kIdle, kReceiving, kHead, kTaking, kDropping };
   Result<bool> ReceiveHead();
   Result<bool> ReceivePieces();
   Result<bool> DropPieces();
+  void Moved() { moved_ = std::chrono::steady_clock::now(); }
 
   Port& port_;
   const int rank_;
   const FrameTag tag_;
   const std::size_t largest_;
   State state_ = State::kIdle;
+  std::chrono::steady_clock::time_point moved_{};
   KeelMpiHandle request_{};
   std::vector<std::byte> bytes_;
   FrameHead head_;

@@ -83,6 +83,36 @@ TEST_F(FramesTest, BytesThatHaveNotComeAreWaitedFor) {
   EXPECT_EQ(two, bytes);
 }
 
+// The head says one piece more than there is.
+TEST_F(FramesTest, AFrameThatDoesNotEndIsOverdue) {
+  using std::chrono::seconds;
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  EXPECT_FALSE(Overdue(reader_, now() + seconds(1000))) << "nothing has begun";
+  std::vector<std::byte> bytes = Pattern(1000, 2);
+  const auto send = [&] {
+    ASSERT_TRUE(
+        IsOk(outbox_.Send(kRank, kTaskTag, {}, Pattern(8, 1), std::vector<Piece>{bytes, bytes})));
+    mpi_.messages[{kRank, kTaskTag + 1}].pop_back();
+    ASSERT_EQ(Need(reader_.Poll()), Event::kHead);
+  };
+  const auto expect_overdue = [&] {
+    EXPECT_EQ(Need(reader_.Poll()), Event::kNothing);
+    EXPECT_FALSE(Overdue(reader_, now()));
+    EXPECT_TRUE(Overdue(reader_, now() + kSilence));
+    mpi_.messages[{kRank, kTaskTag + 1}].push_back(bytes);
+  };
+  send();
+  std::vector<std::byte> one(1000);
+  std::vector<std::byte> two(1000);
+  ASSERT_TRUE(IsOk(reader_.Take({one, two}, nullptr)));
+  expect_overdue();
+  ASSERT_EQ(Need(reader_.Poll()), Event::kWhole);
+  EXPECT_FALSE(Overdue(reader_, now() + seconds(1000)));
+  send();
+  reader_.Drop();
+  expect_overdue();
+}
+
 TEST_F(FramesTest, WhatIsNoFrameIsSaidSo) {
   const auto refused = [&](std::vector<std::byte> bytes) {
     mpi_.messages[{kRank, kTaskTag}] = {std::move(bytes)};
@@ -97,6 +127,13 @@ TEST_F(FramesTest, WhatIsNoFrameIsSaidSo) {
   EXPECT_EQ(refused(Pattern(10, 1)).code(), StatusCode::kInternal) << "too short";
   EXPECT_EQ(refused(Pattern(sizeof(head) + 101, 1)).code(), StatusCode::kInternal) << "too long";
   EXPECT_EQ(refused(Pattern(sizeof(head) + 4, 1)).code(), StatusCode::kInternal) << "no mark";
+  head.pieces = kMostPieces;
+  put();
+  EXPECT_TRUE(refused(bytes).ok());
+  head.pieces = kMostPieces + 1;
+  put();
+  EXPECT_EQ(refused(bytes).code(), StatusCode::kInternal) << "more bytes than can be";
+  head.pieces = 0;
   head.message = 5;
   put();
   EXPECT_EQ(refused(bytes).code(), StatusCode::kInternal) << "another length";

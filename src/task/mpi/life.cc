@@ -1,6 +1,7 @@
 #include "task/mpi/life.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -108,6 +109,17 @@ Life Hello() {
 UniqueFd Watch(const Life& hello) {
   if (hello.machine.empty() || hello.machine != Hello().machine) return UniqueFd();
   return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(hello.process), 0)));
+}
+
+bool HasEnded(const UniqueFd& process) {
+  if (!process.valid()) return false;
+  pollfd wait{.fd = process.get(), .events = POLLIN, .revents = 0};
+  return poll(&wait, 1, 0) > 0;
+}
+
+bool Overdue(const FrameReader& reader, std::chrono::steady_clock::time_point now) {
+  const auto since = reader.awaited_since();
+  return since != std::chrono::steady_clock::time_point::max() && now - since > kSilence;
 }
 
 }  // namespace keel::task::mpi

@@ -15,6 +15,7 @@
 
 #include "keel/base/result.h"
 #include "keel/base/unique_fd.h"
+#include "task/mpi/frames.h"
 
 namespace keel::task::mpi {
 
@@ -58,5 +59,9 @@ Life Hello();
 // A descriptor that can be polled for the end of another process of this machine; none if the
 // process is of another machine, or is not there.
 UniqueFd Watch(const Life& hello);
+// Whether the process of such a descriptor has; false without one.
+bool HasEnded(const UniqueFd& process);
+// Whether a frame was begun, and its next part has not come for as long as a side may be silent.
+bool Overdue(const FrameReader& reader, std::chrono::steady_clock::time_point now);
 
 }  // namespace keel::task::mpi

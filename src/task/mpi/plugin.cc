@@ -10,7 +10,6 @@
 namespace {
 
 MPI_Comm g_ranks = MPI_COMM_NULL;
-bool g_initialised_here = false;
 
 int Fail(KeelMpiError* error, const char* call, int code) {
   char text[MPI_MAX_ERROR_STRING] = "";
@@ -47,26 +46,21 @@ int Start(int* rank, int* ranks, KeelMpiError* error) {
   int there = 0;
   MPI_Initialized(&there);
   if (there != 0) {
-    int level = MPI_THREAD_SINGLE;
-    MPI_Query_thread(&level);
-    if (level < MPI_THREAD_MULTIPLE) {
-      std::snprintf(error->text, sizeof(error->text), "%s",
-                    "the program has initialised MPI for fewer threads than "
-                    "MPI_THREAD_MULTIPLE: ask MPI_Init_thread for that, or leave MPI to Keel");
-      return 1;
-    }
-  } else {
-    int level = MPI_THREAD_SINGLE;
-    if (Check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread",
-              error) != 0) {
-      return 1;
-    }
-    g_initialised_here = true;
-    if (level < MPI_THREAD_FUNNELED) {
-      std::snprintf(error->text, sizeof(error->text), "%s",
-                    "this MPI allows no other threads in a program: MPI_THREAD_FUNNELED is needed");
-      return 1;
-    }
+    // Who has initialised it finalises it, which waits for the ranks; and they wait for a word that
+    // comes when the process exits, after that.
+    std::snprintf(error->text, sizeof(error->text), "%s",
+                  "the program has initialised MPI itself: leave that to Keel");
+    return kKeelMpiTaken;
+  }
+  int level = MPI_THREAD_SINGLE;
+  if (Check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread",
+            error) != 0) {
+    return 1;
+  }
+  if (level < MPI_THREAD_FUNNELED) {
+    std::snprintf(error->text, sizeof(error->text), "%s",
+                  "this MPI allows no other threads in a program: MPI_THREAD_FUNNELED is needed");
+    return 1;
   }
   // Messages of others cannot be taken for Keel's, and an error is returned and not fatal.
   if (Check(MPI_Comm_dup(MPI_COMM_WORLD, &g_ranks), "MPI_Comm_dup", error) != 0) return 1;
@@ -76,11 +70,7 @@ int Start(int* rank, int* ranks, KeelMpiError* error) {
   return 0;
 }
 
-void Finish() {
-  if (!g_initialised_here) return;
-  g_initialised_here = false;
-  MPI_Finalize();
-}
+void Finish() { MPI_Finalize(); }
 
 void Abort(int code) { MPI_Abort(MPI_COMM_WORLD, code); }
 

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "base/loaded_library.h"
@@ -21,18 +20,10 @@ namespace {
 constexpr std::string_view kName = "libkeel-mpi.so";
 
 std::vector<std::filesystem::path> Folders() {
-  std::vector<std::filesystem::path> folders;
-  std::error_code none;
-  Dl_info info{};
-  // What links the archive has this in the program itself.
-  if (dladdr(reinterpret_cast<const void*>(&LoadTable), &info) != 0 && info.dli_fname != nullptr) {
-    const std::filesystem::path library = std::filesystem::canonical(info.dli_fname, none);
-    if (!none) {
-      const std::filesystem::path folder = library.parent_path();
-      folders = {folder, folder.parent_path() / "lib"};
-    }
-  }
-  return folders;
+  const Result<std::string> file = FileOf(reinterpret_cast<const void*>(&LoadTable));
+  if (!file.ok()) return {};
+  const std::filesystem::path folder = std::filesystem::path(*file).parent_path();
+  return {folder, folder.parent_path() / "lib"};
 }
 
 Status Error(const KeelMpiError& error) {
@@ -86,7 +77,9 @@ Result<std::unique_ptr<Port>> Port::Open(const KeelMpiTable& table) {
   KeelMpiError error{};
   int rank = 0;
   int ranks = 0;
-  if (table.start(&rank, &ranks, &error) != 0) return Error(error);
+  const int code = table.start(&rank, &ranks, &error);
+  if (code == kKeelMpiTaken) return FailedPrecondition(std::string(Error(error).message()));
+  if (code != 0) return Error(error);
   return std::unique_ptr<Port>(new Port(table, rank, ranks));
 }
 

@@ -28,7 +28,8 @@ void NoteStart();
 
 class Port {
  public:
-  // Waits until all ranks have come here.
+  // Waits until all ranks have come here. kFailedPrecondition: the program has initialised MPI
+  // itself.
   static Result<std::unique_ptr<Port>> Open(const KeelMpiTable& table);
   // Waits until all ranks do.
   void Close() { table_.finish(); }

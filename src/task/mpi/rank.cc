@@ -2,11 +2,11 @@
 // that answers back. It runs no code of others itself, so that it always answers, and what crashes
 // or hangs is a process that it can end.
 #include <fmt/format.h>
-#include <poll.h>
+#include <fmt/ranges.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <deque>
@@ -23,6 +23,7 @@
 #include "task/mpi/life.h"
 #include "task/mpi/pause.h"
 #include "task/mpi/port.h"
+#include "task/mpi/watchdog.h"
 #include "task/peer.h"
 
 namespace keel::task {
@@ -32,6 +33,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kIdle = std::chrono::seconds(1);
+// MPI's own end waits for rank 0, which waits for the slowest of the others, and ends all if it
+// comes to nothing: this is for when that does not work, either.
+constexpr auto kFinishTime = std::chrono::seconds(60);
 
 // The worker of the session, and what it owes.
 struct Active {
@@ -69,22 +73,27 @@ std::string Replaced(std::string text, std::string_view what, const std::string&
   return text;
 }
 
-std::string LocalRank() {
-  for (const char* const name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"}) {
-    if (const char* const text = std::getenv(name); text != nullptr) return text;
-  }
-  return "0";
-}
+constexpr std::array kLocalRanks{"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
 
-bool Readable(const UniqueFd& descriptor) {
-  if (!descriptor.valid()) return false;
-  pollfd wait{.fd = descriptor.get(), .events = POLLIN, .revents = 0};
-  return poll(&wait, 1, 0) > 0;
+// With the number of the rank on its machine in it, which not every launcher says.
+Result<std::string> WithLocalRank(const std::string& device) {
+  constexpr std::string_view kLocal = "{local}";
+  if (device.find(kLocal) == std::string::npos) return device;
+  for (const char* const name : kLocalRanks) {
+    if (const char* const text = std::getenv(name); text != nullptr) {
+      return Replaced(device, kLocal, text);
+    }
+  }
+  return FailedPrecondition(
+      fmt::format("the device '{}' needs the number of the rank on its machine, and what launched "
+                  "it has set none of {}",
+                  device, fmt::join(kLocalRanks, ", ")));
 }
 
 class RankServer {
  public:
-  RankServer(Port& port, std::string device, std::shared_ptr<Doorbell> doorbell)
+  // `parent`: of the process that launched this one.
+  RankServer(Port& port, std::string device, std::shared_ptr<Doorbell> doorbell, UniqueFd parent)
       : port_(port),
         device_(std::move(device)),
         doorbell_(std::move(doorbell)),
@@ -92,11 +101,12 @@ class RankServer {
         tasks_(port, kOrchestratorRank, kTaskTag, LargestTaskMessage()),
         control_(port, kOrchestratorRank, kControlTag, kLargestReply),
         life_(port, kOrchestratorRank, kLifeTag, kLifeSize),
-        // What launches ranks is there for as long as the run.
-        parent_(static_cast<int>(syscall(SYS_pidfd_open, getppid(), 0))) {}
+        parent_(std::move(parent)) {}
 
-  // Until rank 0 says good-bye. An error: it is gone, or MPI failed.
+  // Until rank 0 says good-bye, and all that was under way has arrived. An error: it is gone, or
+  // MPI failed; MPI may still write into what this has.
   Status Serve();
+  const UniqueFd& parent() const { return parent_; }
 
  private:
   Result<bool> HearTasks();
@@ -113,6 +123,8 @@ class RankServer {
   void GiveUp(const Status& why);
   Status Ended(std::uint64_t session, const std::string& why);
   Status LookAfter();
+  // Whether nothing is being received.
+  bool Idle() const { return tasks_.idle() && control_.idle() && life_.idle(); }
   Status Say(Life life, std::uint64_t session = 0) {
     return outbox_.Send(kOrchestratorRank, kLifeTag, {.session = session}, Encode(life));
   }
@@ -132,6 +144,7 @@ class RankServer {
   std::optional<TaskMessage> task_;
   std::optional<Request> request_;
   Clock::time_point heard_ = Clock::now();
+  bool greeted_ = false;
   bool bye_ = false;
 };
 
@@ -139,10 +152,10 @@ Status RankServer::Serve() {
   KEEL_TRY(Say(Hello()));
   if (parent_.valid()) pause_.Add(parent_.get());
   Clock::time_point next_beat = Clock::now() + kBeatPeriod;
-  while (!bye_) {
+  for (;;) {
     bool busy = false;
     KEEL_ASSIGN(const bool there, port_.Peek());
-    if (there || !tasks_.idle() || !control_.idle() || !life_.idle()) {
+    if (there || !Idle()) {
       KEEL_ASSIGN(const bool life, HearLife());
       KEEL_ASSIGN(const bool control, HearControl());
       KEEL_ASSIGN(const bool tasks, HearTasks());
@@ -152,6 +165,7 @@ Status RankServer::Serve() {
     KEEL_ASSIGN(const bool answered, Answer());
     KEEL_ASSIGN(const bool sent, outbox_.Progress());
     busy |= answered || sent;
+    if (bye_ && !busy && Idle() && outbox_.empty()) break;
     const Clock::time_point now = Clock::now();
     if (now >= next_beat) {
       next_beat = now + kBeatPeriod;
@@ -161,11 +175,10 @@ Status RankServer::Serve() {
     const bool awaiting = active_ != nullptr && (!active_->due.empty() || active_->control_due);
     if (busy) {
       pause_.Reset();
-    } else if (pause_.Wait(awaiting || !outbox_.empty())) {
+    } else if (pause_.Wait(awaiting || bye_ || !outbox_.empty())) {
       KEEL_TRY(LookAfter());
     }
   }
-  active_.reset();
   KEEL_TRY(Say({.kind = LifeKind::kBye}));
   while (!outbox_.empty()) {
     KEEL_ASSIGN(const bool sent, outbox_.Progress());
@@ -176,19 +189,22 @@ Status RankServer::Serve() {
 }
 
 Status RankServer::LookAfter() {
-  if (Readable(orchestrator_)) return Unavailable("the orchestrator, rank 0, has ended");
-  if (Readable(parent_)) return Unavailable("what launched this rank has ended");
-  if (Clock::now() - heard_ > kSilence) {
+  if (HasEnded(orchestrator_)) return Unavailable("the orchestrator, rank 0, has ended");
+  if (HasEnded(parent_)) return Unavailable("what launched this rank has ended");
+  const Clock::time_point now = Clock::now();
+  if (now - heard_ > kSilence) {
     return Unavailable(
         fmt::format("the orchestrator, rank 0, has been silent for {} seconds", kSilence.count()));
   }
+  if (Overdue(tasks_, now) || Overdue(control_, now) || Overdue(life_, now)) {
+    return Unavailable("the orchestrator, rank 0, has begun a message that it does not end");
+  }
   if (active_ == nullptr) return OkStatus();
   Active& active = *active_;
-  const bool idle = active.due.empty() && !active.control_due && tasks_.idle() && control_.idle() &&
-                    outbox_.empty();
+  const bool idle = active.due.empty() && !active.control_due && Idle() && outbox_.empty();
   if (!idle) {
-    active.last_use = Clock::now();
-  } else if (active.used && Clock::now() - active.last_use > kIdle) {
+    active.last_use = now;
+  } else if (active.used && now - active.last_use > kIdle) {
     active.peer->region().Empty();
     active.used = false;
   }
@@ -294,18 +310,23 @@ Result<bool> RankServer::HearLife() {
     life_.Drop();
     switch (life.kind) {
       case LifeKind::kHello:
+        if (std::exchange(greeted_, true)) break;
         orchestrator_ = Watch(life);
         if (orchestrator_.valid()) pause_.Add(orchestrator_.get());
         break;
       case LifeKind::kStart:
-        KEEL_TRY(Start(life));
+        if (!bye_) KEEL_TRY(Start(life));
         break;
       case LifeKind::kKill:
         if (active_ != nullptr && active_->id == life.session) active_->peer->Kill();
         break;
       case LifeKind::kBye:
         bye_ = true;
-        return any;
+        // What is under way holds it.
+        if (active_ != nullptr) active_->peer->Kill();
+        active_.reset();
+        gave_up_.reset();
+        break;
       default:
         break;
     }
@@ -419,20 +440,34 @@ Status ServeMpi(const MpiWorkerOptions& options) {
         "nobody has launched this as a rank: use mpirun, as in 'mpirun -n 4 keel worker -- "
         "PROGRAM'");
   }
+  KEEL_ASSIGN(std::string device, mpi::WithLocalRank(options.device));
   KEEL_ASSIGN(const KeelMpiTable* const table, mpi::LoadTable());
   KEEL_ASSIGN(const std::shared_ptr<Doorbell> doorbell, Doorbell::Create());
-  KEEL_ASSIGN(const std::unique_ptr<mpi::Port> port, mpi::Port::Open(*table));
+  // What launches ranks is there for as long as the run. PR_SET_PDEATHSIG would not do: that is of
+  // the thread, and a launcher may have had one for this alone.
+  UniqueFd parent(static_cast<int>(syscall(SYS_pidfd_open, getppid(), 0)));
+  std::unique_ptr<mpi::Port> port;
+  {
+    // Ranks may have to wait long for rank 0, whose program starts MPI when it needs workers.
+    const mpi::Watchdog watchdog("the start of MPI", Deadline::Never(), parent.get());
+    KEEL_ASSIGN(port, mpi::Port::Open(*table));
+  }
   if (port->rank() == mpi::kOrchestratorRank) {
     return FailedPrecondition(
         "rank 0 is the orchestrator: start its program, as in 'mpirun -n 1 PROGRAM : -n 3 keel "
         "worker'");
   }
-  std::string device = mpi::Replaced(options.device, "{worker}", std::to_string(port->rank() - 1));
-  device = mpi::Replaced(std::move(device), "{local}", mpi::LocalRank());
-  {
-    mpi::RankServer server(*port, std::move(device), doorbell);
-    KEEL_TRY(server.Serve());
+  device = mpi::Replaced(std::move(device), "{worker}", std::to_string(port->rank() - 1));
+  auto server =
+      std::make_unique<mpi::RankServer>(*port, std::move(device), doorbell, std::move(parent));
+  if (Status served = server->Serve(); !served.ok()) {
+    // MPI is not finalised, and may have memory of these until the process exits.
+    static_cast<void>(server.release());
+    static_cast<void>(port.release());
+    return served;
   }
+  const mpi::Watchdog watchdog("the end of MPI", Deadline::After(mpi::kFinishTime),
+                               server->parent().get());
   port->Close();
   return OkStatus();
 }

@@ -49,6 +49,7 @@ void Session::Lose(const Status& why) {
   {
     const MutexLock lock(mutex_);
     if (why_.ok()) why_ = why;
+    lost_.store(true, std::memory_order_release);
   }
   Tell();
 }
@@ -57,6 +58,7 @@ void Session::End(const Status& why) {
   {
     const MutexLock lock(mutex_);
     if (why_.ok()) why_ = why;
+    lost_.store(true, std::memory_order_release);
     over_ = true;
     changed_.NotifyAll();
   }

@@ -44,6 +44,8 @@ class Session {
   // Whether the rank has nothing of it any more. False: the deadline.
   bool WaitOver(Deadline deadline);
   bool over() const;
+  // Whether Ended says why; costs nothing.
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
 
   // --- The bridge's thread -------------------------------------------------------------------
 
@@ -58,6 +60,11 @@ class Session {
   // So many have been delivered.
   std::uint64_t task_replies() const { return task_replies_; }
   std::uint64_t control_replies() const { return control_replies_; }
+  // Whether a rank that says that it gave so many in all may be right.
+  bool CanHaveGiven(std::uint64_t task_replies, std::uint64_t control_replies) const {
+    return task_replies <= task_replies_ + tasks_.size() &&
+           control_replies <= control_replies_ + (control_.has_value() ? 1 : 0);
+  }
   // Somebody waits for an answer.
   bool awaiting() const { return !tasks_.empty() || control_.has_value(); }
   // What the receives of pieces, and the sends, hold.
@@ -93,6 +100,7 @@ class Session {
   std::uint64_t task_replies_ = 0;
   std::uint64_t control_replies_ = 0;
 
+  std::atomic<bool> lost_{false};
   mutable Mutex mutex_;
   CondVar changed_;
   Status why_ KEEL_GUARDED_BY(mutex_);

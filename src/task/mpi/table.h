@@ -26,10 +26,10 @@ struct KeelMpiTable {
   std::uint32_t version;  // kKeelMpiVersion
   std::uint32_t size;     // of this struct
 
-  // Initialises MPI unless the program has, and makes a communicator of Keel's own with all ranks:
-  // waits until all of them have come here.
+  // Initialises MPI, and makes a communicator of Keel's own with all ranks: waits until all of them
+  // have come here. kKeelMpiTaken: somebody else has initialised it.
   int (*start)(int* rank, int* ranks, KeelMpiError* error);
-  // The opposite. Leaves an MPI that the program has initialised itself to the program.
+  // Finalises it: waits until all ranks do.
   void (*finish)();
   // Ends all ranks, this one included.
   void (*abort)(int code);
@@ -53,5 +53,6 @@ struct KeelMpiTable {
 }  // extern "C"
 
 inline constexpr std::uint32_t kKeelMpiVersion = 1;
+inline constexpr int kKeelMpiTaken = 2;
 // The one symbol of the library: `const KeelMpiTable* keel_mpi_table()`.
 inline constexpr const char* kKeelMpiSymbol = "keel_mpi_table";
