@@ -3,7 +3,11 @@
 //   busy N       tasks on N workers without end; says "ready", and ends with 1 at the first error,
 //                which it prints
 //   idle N       N workers that have nothing to do; says "ready", and waits for its input to end
-//   large        a copy of 1 GiB to a worker and back, compared
+//   large        a task with a tensor in, and one in and out, of several pieces each; and a copy to
+//                a worker and back; compared
+//   leave N      tasks with large tensors on two workers, N of which it waits for; exits with 0
+//   outlive      a task that spins; an object that is destroyed after all else waits for it, and
+//                prints "after: " and what became of it
 //   nothing      no orchestrator at all
 //   exit N       an orchestrator, and then that exit code
 #include <array>
@@ -11,6 +15,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +26,8 @@
 namespace {
 
 using namespace keel;  // NOLINT
+
+constexpr auto kLong = std::chrono::seconds(30);
 
 template <class T>
 T Need(Result<T> result) {
@@ -58,23 +66,79 @@ int Busy(int workers) {
           .AddScalar(i);
       const auto handle = Need(orchestrator->Submit(
           fill, arguments, {.worker = static_cast<task::WorkerId>(w), .timeout = {}}));
-      Check(handle.Wait(Deadline::After(std::chrono::seconds(60))));
+      Check(handle.Wait(Deadline::After(kLong)));
       if (out != std::vector<std::uint32_t>(1000, i)) return 3;
     }
     if (i == 10) Ready();
   }
 }
 
+constexpr std::uint32_t kElements = 10 << 20;  // of a large tensor: more than two pieces
+
+task::Tensor Floats(std::vector<float>& of) {
+  const std::array<std::uint32_t, 1> shape{static_cast<std::uint32_t>(of.size())};
+  return task::Tensor::Host(of.data(), task::DataType::kFloat32, shape);
+}
+
 int Large() {
-  constexpr Bytes kSize = 1_GiB;
   const auto orchestrator = Make(1);
-  std::vector<std::uint64_t> sent(kSize.count() / 8);
-  for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = i * 0x9e37'79b9'7f4a'7c15ULL;
-  const DeviceAddress block = Need(orchestrator->Malloc(0, kSize));
-  Check(orchestrator->CopyTo(0, block, sent.data(), kSize));
-  std::vector<std::uint64_t> got(sent.size());
-  Check(orchestrator->CopyFrom(0, got.data(), block, kSize));
-  return got == sent ? 0 : 3;
+  std::vector<float> x(kElements);
+  std::vector<float> y(kElements);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<float>(i % 8191);
+    y[i] = static_cast<float>(i % 127);
+  }
+  const task::Callable axpy = Need(orchestrator->Register(task::AxpyImage()));
+  task::Arguments arguments;
+  arguments.Add(task::Tag::kIn, Floats(x)).Add(task::Tag::kInOut, Floats(y)).AddScalar(2.0F);
+  Check(Need(orchestrator->Submit(axpy, arguments)).Wait(Deadline::After(kLong)));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (y[i] != static_cast<float>(i % 127) + 2 * static_cast<float>(i % 8191)) return 3;
+  }
+
+  const Bytes size = Bytes(std::uint64_t{kElements} * sizeof(float));
+  const DeviceAddress block = Need(orchestrator->Malloc(0, size));
+  Check(orchestrator->CopyTo(0, block, y.data(), size));
+  Check(orchestrator->CopyFrom(0, x.data(), block, size));
+  return x == y ? 0 : 4;
+}
+
+int Leave(int waited) {
+  // Nothing is destroyed: it is all in use.
+  auto& orchestrator = *Make(2).release();
+  const task::Callable axpy = Need(orchestrator.Register(task::AxpyImage()));
+  for (int i = 0; i < 5; ++i) {
+    auto& tensor = *new std::vector<float>(kElements);
+    task::Arguments arguments;
+    arguments.Add(task::Tag::kIn, Floats(tensor))
+        .Add(task::Tag::kInOut, Floats(*new std::vector<float>(kElements)))
+        .AddScalar(2.0F);
+    auto& handle = *new auto(Need(orchestrator.Submit(
+        axpy, arguments, {.worker = static_cast<task::WorkerId>(i % 2), .timeout = {}})));
+    if (i < waited) Check(handle.Wait(Deadline::After(kLong)));
+  }
+  return 0;
+}
+
+struct Outliving {
+  ~Outliving() {
+    if (!spinning) return;
+    std::fprintf(stderr, "after: %s\n", spinning->Wait(Deadline::After(kLong)).ToString().c_str());
+  }
+  std::optional<task::TaskHandle> spinning;
+};
+
+int Outlive() {
+  static Outliving outliving;  // older than the bridge
+  auto& orchestrator = *Make(1).release();
+  const task::Callable spin = Need(orchestrator.Register(task::SpinImage()));
+  auto& flag = *new std::uint64_t(0);
+  const std::array<std::uint32_t, 1> shape{1};
+  task::Arguments arguments;
+  arguments.Add(task::Tag::kInOut, task::Tensor::Host(&flag, task::DataType::kUInt64, shape))
+      .AddScalar(std::uint64_t{60'000'000});
+  outliving.spinning = Need(orchestrator.Submit(spin, arguments));
+  return 0;
 }
 
 }  // namespace
@@ -84,6 +148,8 @@ int main(int argc, char** argv) {
   const int number = argc > 2 ? std::atoi(argv[2]) : 1;
   if (what == "busy") return Busy(number);
   if (what == "large") return Large();
+  if (what == "leave") return Leave(number);
+  if (what == "outlive") return Outlive();
   if (what == "nothing") return 0;
   if (what == "exit") {
     Make(1);

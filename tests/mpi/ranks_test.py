@@ -11,7 +11,7 @@ import time
 import unittest
 from pathlib import Path
 
-from runs import KEEL, LONG, PROGRAM, MpiTest
+from runs import KEEL, LONG, OWN_PROGRAM, PROGRAM, MpiTest, clean_environment
 
 # A run ends well within this when one of its processes has; mpirun itself takes most of it.
 SOON = 20
@@ -61,13 +61,40 @@ class StartTest(MpiTest):
         self.assertIn("give its program after '--'", output)
 
     def test_without_a_launcher(self):
-        run = subprocess.run((KEEL, "worker"), capture_output=True, text=True, timeout=SOON)
+        env = clean_environment()
+        run = subprocess.run((KEEL, "worker"), env=env, capture_output=True, text=True,
+                             timeout=SOON)
         self.assertEqual(run.returncode, 2)
         self.assertIn("use mpirun", run.stderr)
-        run = subprocess.run((PROGRAM, "idle"), capture_output=True, text=True, timeout=SOON)
+        run = subprocess.run((PROGRAM, "idle"), env=env, capture_output=True, text=True,
+                             timeout=SOON)
         self.assertEqual(run.returncode, 1)
         self.assertIn("FAILED_PRECONDITION", run.stderr)
         self.assertIn("was not started by mpirun", run.stderr)
+
+    def test_number_on_the_machine_that_nobody_gives(self):
+        env = dict(clean_environment(), PMI_RANK="1")
+        run = subprocess.run((KEEL, "worker", "--device", "sim:{local}"), env=env,
+                             capture_output=True, text=True, timeout=SOON)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("{local}", run.stderr)
+        self.assertIn("SLURM_LOCALID", run.stderr)
+
+    def test_program_with_an_mpi_of_its_own_is_refused(self):
+        run = self.start_workers(1, OWN_PROGRAM)
+        code, output = run.finish(timeout=SOON)
+        self.assertEqual(code, 1, output)
+        self.assertIn("error: FAILED_PRECONDITION: ", output)
+        self.assertIn("the program has initialised MPI itself", output)
+        self.assertTrue(run.wait_gone(SOON))
+
+    def test_one_rank_alone(self):
+        run = self.start("-n", "1", PROGRAM, "idle", "1")
+        code, output = run.finish(timeout=SOON)
+        self.assertEqual(code, 1, output)
+        self.assertIn("MPI has no rank but this one", output)
+        # It has finalised MPI, or this mpirun would complain of that.
+        self.assertNotIn("finalize", output)
 
     def test_without_the_library_for_mpi(self):
         root = Path(KEEL).parent.parent
@@ -76,7 +103,7 @@ class StartTest(MpiTest):
                 target = Path(folder) / path.relative_to(root)
                 target.parent.mkdir(exist_ok=True)
                 shutil.copy2(path, target, follow_symlinks=False)
-            env = dict(os.environ, OMPI_COMM_WORLD_RANK="1", LD_LIBRARY_PATH=f"{folder}/lib")
+            env = dict(clean_environment(), OMPI_COMM_WORLD_RANK="1", LD_LIBRARY_PATH=f"{folder}/lib")
             run = subprocess.run((f"{folder}/bin/keel", "worker"), env=env, capture_output=True,
                                  text=True, timeout=SOON)
         self.assertEqual(run.returncode, 1, run.stderr)
@@ -85,7 +112,7 @@ class StartTest(MpiTest):
 
 
 class WorkTest(MpiTest):
-    def test_copies_may_be_larger_than_a_message_can_be(self):
+    def test_tensors_and_copies_of_several_pieces(self):
         run = self.start_workers(1, PROGRAM, "large")
         code, output = run.finish()
         self.assertEqual(code, 0, output)
@@ -119,6 +146,27 @@ class WorkTest(MpiTest):
         code, output = run.finish()  # ends its input
         self.assertEqual(code, 0, output)
         self.assertEqual(run.processes(), {})
+
+
+class ExitTest(MpiTest):
+    """The program exits while large tensors are under way."""
+
+    def assert_exits(self, *arguments):
+        run = self.start_workers(2, PROGRAM, *arguments)
+        code, output = run.finish(timeout=SOON)
+        self.assertEqual(code, 0, output)
+        self.assertTrue(run.wait_gone(SOON), run.processes())
+        return output
+
+    def test_with_tensors_under_way_to_the_workers(self):
+        self.assert_exits("leave", "0")
+
+    def test_with_results_under_way_from_the_workers(self):
+        self.assert_exits("leave", "1")
+
+    def test_tasks_end_with_that_reason(self):
+        output = self.assert_exits("outlive")
+        self.assertRegex(output, r"after: UNAVAILABLE: .*the program exits")
 
 
 class EndTest(MpiTest):
@@ -169,7 +217,16 @@ class EndTest(MpiTest):
     def test_mpirun(self):
         run = self.start_workers(2, PROGRAM, "busy", "2")
         run.wait_ready()
-        run.process.kill()
+        os.kill(run.mpirun(), signal.SIGKILL)
+        self.assert_ended(run)
+
+    def test_mpirun_before_the_program_has_started_mpi(self):
+        run = self.start_workers(1, "sleep", "100")
+        until = time.monotonic() + SOON
+        while ["sleep", "100"] not in run.processes().values() and time.monotonic() < until:
+            time.sleep(0.01)
+        self.assertIn(["sleep", "100"], run.processes().values())
+        os.kill(run.mpirun(), signal.SIGKILL)
         self.assert_ended(run)
 
 

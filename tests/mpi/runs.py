@@ -1,8 +1,13 @@
 """How the tests run programs under mpirun, and find what is left of them.
 
-KEEL_MPIRUN, KEEL_CLI, KEEL_MPI_PROGRAM and KEEL_TASK_TEST are paths of programs.
+KEEL_MPIRUN, KEEL_CLI, KEEL_MPI_PROGRAM, KEEL_MPI_OWN_PROGRAM and KEEL_TASK_TEST are paths of
+programs.
+
+Nothing waits for ever, and nothing is left: `timeout` ends a run that takes too long, and the run
+of a test that was killed.
 """
 
+import ctypes
 import os
 import shutil
 import signal
@@ -16,10 +21,27 @@ from pathlib import Path
 MPIRUN = os.environ["KEEL_MPIRUN"]
 KEEL = os.environ["KEEL_CLI"]
 PROGRAM = os.environ["KEEL_MPI_PROGRAM"]
+OWN_PROGRAM = os.environ["KEEL_MPI_OWN_PROGRAM"]
 TASK_TEST = os.environ["KEEL_TASK_TEST"]
 
-# Longer than anything takes.
-LONG = 120
+# Seconds; longer than any run takes.
+LONG = 60
+
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+# What launchers leave in the environment: these tests may themselves be part of a job.
+LAUNCHERS = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "SLURM_", "MPI_LOCALRANKID")
+
+
+def clean_environment():
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)
+    }
+
+
+def die_with_parent():
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def environment(process):
@@ -29,15 +51,13 @@ def environment(process):
 class Run:
     """One mpirun, whose processes, of whatever parents, have a mark in their environment."""
 
-    def __init__(self, *arguments, options=(), stdin=subprocess.DEVNULL):
+    def __init__(self, *arguments, options=(), variables=None, stdin=subprocess.DEVNULL):
         self.mark = f"KEEL_TEST_MARK={uuid.uuid4().hex}"
         # What a killed MPI leaves behind goes with the test.
         self.folder = tempfile.mkdtemp(prefix="keel-mpi-")
-        env = dict(os.environ, KEEL_DRIVER="sim", TMPDIR=self.folder)
+        env = dict(clean_environment(), KEEL_DRIVER="sim", TMPDIR=self.folder)
         env[self.mark.partition("=")[0]] = self.mark.partition("=")[2]
-        # MPI itself is not built with the sanitizers, and frees nothing at its end.
-        if "address" in env.get("KEEL_SANITIZE", ""):
-            env["ASAN_OPTIONS"] = "detect_leaks=0"
+        env.update(variables or {})
         env.update(
             OMPI_ALLOW_RUN_AS_ROOT="1",
             OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
@@ -47,8 +67,9 @@ class Run:
             OMPI_MCA_pml="ob1",
         )
         self.process = subprocess.Popen(
-            (MPIRUN, "--oversubscribe", *options, *arguments),
+            ("timeout", "-k", "5", str(LONG), MPIRUN, "--oversubscribe", *options, *arguments),
             env=env,
+            preexec_fn=die_with_parent,
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -71,9 +92,16 @@ class Run:
 
     def processes(self):
         """{process: command line} of what is there, without mpirun."""
+        return {
+            pid: words
+            for pid, words in self.all_processes().items()
+            if pid != self.process.pid and words[0] != MPIRUN
+        }
+
+    def all_processes(self):
         found = {}
         for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) == self.process.pid:
+            if not entry.name.isdigit():
                 continue
             try:
                 if self.mark not in environment(entry):
@@ -81,7 +109,8 @@ class Run:
                 words = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:  # it has ended
                 continue
-            found[int(entry.name)] = [word.decode() for word in words[:-1]]
+            if words[:-1]:
+                found[int(entry.name)] = [word.decode() for word in words[:-1]]
         return found
 
     def ranks(self):
@@ -97,6 +126,10 @@ class Run:
                 found[int(rank)] = pid
         return found
 
+    def mpirun(self):
+        (pid,) = (pid for pid, words in self.all_processes().items() if words[0] == MPIRUN)
+        return pid
+
     def program(self):
         (pid,) = (pid for pid, words in self.processes().items() if words[0] == PROGRAM)
         return pid
@@ -111,16 +144,20 @@ class Run:
         return True
 
     def close(self):
-        self.process.kill()
+        # Again, because one that was seen may have started another.
+        until = time.monotonic() + 10
+        while (left := self.all_processes()) and time.monotonic() < until:
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            self.process.poll()
+            time.sleep(0.01)
         self.process.wait()
         self.process.stdout.close()
         if self.process.stdin:
             self.process.stdin.close()
-        for pid in self.processes():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

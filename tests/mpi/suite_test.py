@@ -9,7 +9,8 @@ from runs import TASK_TEST, MpiTest
 
 class SuiteTest(MpiTest):
     def test_all_of_it_passes(self):
-        run = self.start_workers(4, TASK_TEST, "--gtest_filter=*/Mpi", "--gtest_color=no")
+        run = self.start_workers(4, TASK_TEST, "--gtest_filter=*/Mpi", "--gtest_color=no",
+                                 variables={"KEEL_TEST_TRANSPORT": "mpi"})
         code, output = run.finish()
         self.assertEqual(code, 0, output)
         passed = re.search(r"\[  PASSED  \] (\d+) tests", output)
