@@ -10,6 +10,7 @@ endif()
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(LibLZMA)  # optional: see src/trace
+find_package(MPI QUIET COMPONENTS C)  # optional: see src/task
 
 # fmt and spdlog, both header-only, spdlog over the same fmt. The package's own target
 # spdlog::spdlog_header_only is not used, because on Debian and Ubuntu it brings the shared libfmt.

@@ -17,6 +17,10 @@ file(RELATIVE_PATH bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
 set_target_properties(keel_worker PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/${bin_to_lib}")
 install(TARGETS keel_worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
+if(TARGET keel_mpi)
+  install(TARGETS keel_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
 if(TARGET keel_cli)
   set_target_properties(keel_cli PROPERTIES OUTPUT_NAME keel INSTALL_RPATH $ORIGIN/${bin_to_lib})
   install(TARGETS keel_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

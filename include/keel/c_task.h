@@ -26,8 +26,9 @@ typedef struct keel_task_call_object* keel_task_call;
 
 typedef int32_t keel_transport;
 enum {
-  KEEL_TRANSPORT_THREAD = 0, /* a thread of this process; shares its allocators */
-  KEEL_TRANSPORT_PROCESS = 1 /* a process of its own, over shared memory */
+  KEEL_TRANSPORT_THREAD = 0,  /* a thread of this process; shares its allocators */
+  KEEL_TRANSPORT_PROCESS = 1, /* a process of its own, over shared memory */
+  KEEL_TRANSPORT_MPI = 2      /* a rank of an MPI run: docs/tasks.md */
 };
 
 /* Who runs orchestration code. */

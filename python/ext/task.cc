@@ -179,7 +179,8 @@ task::Orchestration OrchestrationOf(std::string_view name) {
 task::Transport TransportOf(std::string_view name) {
   if (name == "thread") return task::Transport::kThread;
   if (name == "process") return task::Transport::kProcess;
-  throw nb::value_error("transport is \"thread\" or \"process\"");
+  if (name == "mpi") return task::Transport::kMpi;
+  throw nb::value_error("transport is \"thread\", \"process\" or \"mpi\"");
 }
 
 std::shared_ptr<OrchestratorRef> Create(const std::vector<std::string>& devices,

@@ -229,9 +229,10 @@ class Orchestrator:
     """Workers, one for each device, the memory on them, callables, and tasks.
 
     ``devices`` are names or numbers; a device may be named several times. ``transport``: workers
-    are ``"thread"``s of this process, which share its allocators, or each a ``"process"`` of its
-    own. ``orchestration``: who runs the code of images, ``"auto"``, ``"device"`` or ``"host"``.
-    Times are in seconds; ``task_timeout`` None: a task may run for ever.
+    are ``"thread"``s of this process, which share its allocators, each a ``"process"`` of its own,
+    or ranks of the ``"mpi"`` run that this process is rank 0 of. ``orchestration``: who runs the
+    code of images, ``"auto"``, ``"device"`` or ``"host"``. Times are in seconds; ``task_timeout``
+    None: a task may run for ever.
 
     Any thread may use it at any time. It ends by :meth:`close`, at the end of a ``with``, when
     nothing refers to it, or when the interpreter ends: what has not started is cancelled, what runs
@@ -253,12 +254,6 @@ class Orchestrator:
     ) -> None:
         if isinstance(devices, (str, int)):
             devices = (devices,)
-        if transport == "mpi":
-            raise UnsupportedError(
-                'workers of other machines cannot be reached from Python; "thread" and "process" '
-                "can",
-                "UNIMPLEMENTED",
-            )
         self._devices = [name_of(device) for device in devices]
         self._transport = transport
         self._lock = threading.Lock()

@@ -7,8 +7,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cinttypes>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 #include "keel/base/unique_fd.h"
 
@@ -53,6 +57,27 @@ Result<std::shared_ptr<void>> LoadLibraryImage(std::span<const std::byte> image,
     written += static_cast<std::size_t>(n);
   }
   return LoadLibraryFile(UniquePath(file.get()), origin);
+}
+
+Result<std::string> FileOf(const void* function) {
+  // Not dladdr: it names a program as it was called, and a library as it was asked for, which may
+  // both be something else in the current folder.
+  const auto address = reinterpret_cast<std::uintptr_t>(function);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t first = 0;
+    std::uintptr_t end = 0;
+    int at = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &first, &end,
+                    &at) != 2 ||
+        address < first || address >= end) {
+      continue;
+    }
+    std::string path = line.substr(static_cast<std::size_t>(at));
+    if (path.starts_with('/')) return path;
+    break;
+  }
+  return NotFound("no file has the function");
 }
 
 }  // namespace keel

@@ -21,4 +21,8 @@ Result<std::shared_ptr<void>> LoadLibraryFile(const std::string& path, std::stri
 Result<std::shared_ptr<void>> LoadLibraryImage(std::span<const std::byte> image,
                                                std::string_view origin);
 
+// The path, absolute and without links, of the file that a function of this process was loaded
+// from: a library, or the program. Reads the list of all mappings. kNotFound: it is in no file.
+Result<std::string> FileOf(const void* function);
+
 }  // namespace keel

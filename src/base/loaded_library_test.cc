@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -47,6 +48,21 @@ TEST(LoadedLibraryTest, WhatIsNoLibraryIsNamed) {
       << damaged.ToString();
   EXPECT_EQ(LoadLibraryFile("/no/such/library", "it").status().code(),
             StatusCode::kInvalidArgument);
+}
+
+// Whatever name it was called by, and whatever is in the current folder.
+TEST(LoadedLibraryTest, AFunctionIsOfAFile) {
+  const auto file = [](const void* function) { return FileOf(function); };
+  const Result<std::string> own = file(reinterpret_cast<const void*>(&LoadLibraryFile));
+  ASSERT_TRUE(own.ok()) << own.status().ToString();
+  EXPECT_EQ(*own, std::filesystem::read_symlink("/proc/self/exe"));
+  const auto library = LoadLibraryFile(KEEL_TEST_LIBRARY, "the library");
+  ASSERT_TRUE(library.ok());
+  const Result<std::string> other = file(dlsym(library->get(), "counter"));
+  ASSERT_TRUE(other.ok()) << other.status().ToString();
+  EXPECT_EQ(*other, std::filesystem::canonical(KEEL_TEST_LIBRARY));
+  const int nowhere = 0;
+  EXPECT_EQ(file(&nowhere).status().code(), StatusCode::kNotFound);
 }
 
 }  // namespace

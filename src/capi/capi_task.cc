@@ -24,6 +24,7 @@ using task::Tensor;
 
 static_assert(KEEL_TRANSPORT_THREAD == static_cast<int>(task::Transport::kThread));
 static_assert(KEEL_TRANSPORT_PROCESS == static_cast<int>(task::Transport::kProcess));
+static_assert(KEEL_TRANSPORT_MPI == static_cast<int>(task::Transport::kMpi));
 static_assert(KEEL_ORCHESTRATION_AUTO == static_cast<int>(task::Orchestration::kAuto));
 static_assert(KEEL_ORCHESTRATION_DEVICE == static_cast<int>(task::Orchestration::kDevice));
 static_assert(KEEL_ORCHESTRATION_HOST == static_cast<int>(task::Orchestration::kHost));
@@ -62,7 +63,7 @@ Result<task::OrchestratorOptions> OptionsOf(const keel_orchestrator_options& fro
     const char* const device = from.devices[i];
     options.workers.push_back({.device = device == nullptr ? "" : device, .memory = nullptr});
   }
-  if (from.transport != KEEL_TRANSPORT_THREAD && from.transport != KEEL_TRANSPORT_PROCESS) {
+  if (from.transport < KEEL_TRANSPORT_THREAD || from.transport > KEEL_TRANSPORT_MPI) {
     return InvalidArgument(fmt::format("there is no transport {}", from.transport));
   }
   options.transport = static_cast<task::Transport>(from.transport);

@@ -1,5 +1,5 @@
-// LaneWorker: the orchestrator's side of the lanes: a Worker whose peer, a thread or a process,
-// serves the other (peer.h, serve.h).
+// LaneWorker: the orchestrator's side of the lanes: a Worker whose peer, a thread, a process or a
+// rank of MPI, serves the other (peer.h, serve.h). What is said here of a process holds for a rank.
 //
 // Tasks. Each has a number of this object's, and the answers must come in order. With a process the
 // bytes of host tensors lie in the region's data from Post until Collect.

@@ -1,5 +1,6 @@
 // The messages between an orchestrator and a worker: tasks, control requests, and replies to both,
-// encoded for a lane. Everything in the byte order of the machine: they never leave it.
+// encoded for a lane. Everything in the byte order of the machine, which both sides have: between
+// ranks of MPI that is checked (mpi/frames.h).
 //
 // Decoding trusts nothing: kInvalidArgument says what is wrong. What it returns can be encoded
 // again, to the same bytes.

@@ -46,11 +46,18 @@ void Orchestrator::Close() {
 }
 
 Result<std::unique_ptr<Orchestrator>> Orchestrator::Create(OrchestratorOptions options) {
-  const Transport transport = options.transport;
-  KEEL_ASSIGN(auto core,
-              OrchestratorCore::Create(std::move(options), transport == Transport::kThread
-                                                               ? StartThreadWorker
-                                                               : StartProcessWorker));
+  const auto start = [transport = options.transport] {
+    switch (transport) {
+      case Transport::kThread:
+        return StartThreadWorker;
+      case Transport::kMpi:
+        return StartMpiWorker;
+      case Transport::kProcess:
+        break;
+    }
+    return StartProcessWorker;
+  }();
+  KEEL_ASSIGN(auto core, OrchestratorCore::Create(std::move(options), start));
   return std::unique_ptr<Orchestrator>(new Orchestrator(std::move(core)));
 }
 

@@ -33,6 +33,7 @@ Result<std::shared_ptr<OrchestratorCore>> OrchestratorCore::Create(OrchestratorO
     slot.device = worker.device.empty() ? "default" : worker.device;
     slot.name = fmt::format("worker {} ({})", w, slot.device);
     WorkerStart how;
+    how.index = w;
     how.options = worker;
     how.orchestration = core->options_.orchestration;
     how.shared_memory = core->options_.shared_memory;

@@ -22,8 +22,7 @@ class OrchestratorLossTest : public OrchestratorTest {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(, OrchestratorLossTest,
-                         ::testing::Values(Transport::kThread, Transport::kProcess), TransportName);
+INSTANTIATE_TEST_SUITE_P(, OrchestratorLossTest, ::testing::ValuesIn(Transports()), TransportName);
 
 TEST_P(OrchestratorLossTest, ACrashEndsOneTaskAndTheWorkerComesBack) {
   if (GetParam() == Transport::kThread) GTEST_SKIP() << "a crash takes the whole process with it";

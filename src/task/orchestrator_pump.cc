@@ -78,7 +78,7 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
     if (task == nullptr) continue;
     if (unanswered(result) && &result != begun &&
         result.status.code() == StatusCode::kUnavailable && !(*task)->group) {
-      if (options_.transport == Transport::kProcess || begun == nullptr) {
+      if (options_.transport != Transport::kThread || begun == nullptr) {
         again.push_back(posted.task);
         continue;
       }

@@ -198,8 +198,7 @@ class RandomProgramTest : public OrchestratorTest {
   std::vector<std::vector<float>> host_;
 };
 
-INSTANTIATE_TEST_SUITE_P(, RandomProgramTest,
-                         ::testing::Values(Transport::kThread, Transport::kProcess), TransportName);
+INSTANTIATE_TEST_SUITE_P(, RandomProgramTest, ::testing::ValuesIn(Transports()), TransportName);
 
 TEST_P(RandomProgramTest, T1_ComputesWhatASequenceComputes) {
   const unsigned programs = Soaking() ? 10'000 : 160;

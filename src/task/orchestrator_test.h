@@ -19,6 +19,7 @@
 #include "keel/memory/process_memory.h"
 #include "keel/task/orchestrator.h"
 #include "task/images_test.h"
+#include "task/transports_test.h"
 
 namespace keel::task {
 
@@ -143,9 +144,5 @@ class OrchestratorTest : public ::testing::TestWithParam<Transport> {
   std::vector<std::shared_ptr<memory::DeviceMemory>> memories_;
   std::unique_ptr<Orchestrator> orchestrator_;
 };
-
-inline std::string TransportName(const ::testing::TestParamInfo<Transport>& instance) {
-  return instance.param == Transport::kThread ? "Thread" : "Process";
-}
 
 }  // namespace keel::task

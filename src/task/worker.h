@@ -1,4 +1,5 @@
-// Worker: one worker, as the orchestrator sees it; a thread or a process behind one interface.
+// Worker: one worker, as the orchestrator sees it; a thread, a process or a rank of MPI behind one
+// interface.
 //
 // Two ways lead to it, which never share anything: tasks, posted without waiting and answered in
 // order; and control, each call with its answer. A control call may be made while tasks run, from
@@ -116,6 +117,7 @@ class Worker {
 };
 
 struct WorkerStart {
+  WorkerId index = 0;  // in the orchestrator
   WorkerOptions options;
   Orchestration orchestration = Orchestration::kAuto;
   Bytes shared_memory = 16_GiB;
@@ -125,5 +127,6 @@ struct WorkerStart {
 
 Result<std::unique_ptr<Worker>> StartThreadWorker(const WorkerStart& start, Deadline deadline);
 Result<std::unique_ptr<Worker>> StartProcessWorker(const WorkerStart& start, Deadline deadline);
+Result<std::unique_ptr<Worker>> StartMpiWorker(const WorkerStart& start, Deadline deadline);
 
 }  // namespace keel::task

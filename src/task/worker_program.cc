@@ -1,6 +1,5 @@
 #include "task/worker_program.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/loaded_library.h"
 #include "base/quote.h"
 
 namespace keel::task {
@@ -27,17 +27,12 @@ bool IsProgram(const std::string& path) {
 
 std::vector<std::filesystem::path> Folders() {
   std::vector<std::filesystem::path> folders;
-  std::error_code none;
-  Dl_info info{};
-  // What links the archive has this in the program itself.
-  if (dladdr(reinterpret_cast<const void*>(&FindWorkerProgram), &info) != 0 &&
-      info.dli_fname != nullptr) {
-    const std::filesystem::path library = std::filesystem::canonical(info.dli_fname, none);
-    if (!none) {
-      const std::filesystem::path folder = library.parent_path();
-      folders = {folder, folder.parent_path() / "bin", folder.parent_path() / "libexec" / "keel"};
-    }
+  const Result<std::string> file = FileOf(reinterpret_cast<const void*>(&FindWorkerProgram));
+  if (file.ok()) {
+    const std::filesystem::path folder = std::filesystem::path(*file).parent_path();
+    folders = {folder, folder.parent_path() / "bin", folder.parent_path() / "libexec" / "keel"};
   }
+  std::error_code none;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", none);
   if (!none) folders.push_back(program.parent_path());
   const char* const path = std::getenv("PATH");

@@ -8,15 +8,18 @@
 
 #include "base/forked_child_test.h"
 #include "base/soon_test.h"
+#include "task/transports_test.h"
 
 namespace keel::task {
 namespace {
 
 class WorkerTest : public WorkersTest, public ::testing::WithParamInterface<Transport> {
  protected:
-  bool process() const { return GetParam() == Transport::kProcess; }
+  bool thread() const { return GetParam() == Transport::kThread; }
   Result<std::unique_ptr<Worker>> TryStart(const WorkerStart& start) {
-    return process() ? StartProcessWorker(start, Long()) : StartThreadWorker(start, Long());
+    if (thread()) return StartThreadWorker(start, Long());
+    return GetParam() == Transport::kMpi ? StartMpiWorker(start, Long())
+                                         : StartProcessWorker(start, Long());
   }
   std::unique_ptr<Worker> Start(Bytes shared = 64_MiB) { return Need(TryStart(Plan(shared))); }
   // A task that runs until its flag is set.
@@ -35,10 +38,7 @@ class WorkerTest : public WorkersTest, public ::testing::WithParamInterface<Tran
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(, WorkerTest, ::testing::Values(Transport::kThread, Transport::kProcess),
-                         [](const auto& instance) {
-                           return instance.param == Transport::kThread ? "Thread" : "Process";
-                         });
+INSTANTIATE_TEST_SUITE_P(, WorkerTest, ::testing::ValuesIn(Transports()), TransportName);
 
 TEST_P(WorkerTest, RunsATaskWithTensorsOnTheHost) {
   const auto worker = Start();
@@ -272,7 +272,7 @@ TEST_P(WorkerTest, ATaskThatIsTooSlowLosesTheWorkerAndARestartedOneIsEmpty) {
   EXPECT_EQ(Run(*worker, noop, {}).code(), StatusCode::kNotFound);
   EXPECT_EQ(worker->Free(flag, Long()).code(), StatusCode::kInvalidArgument);
   // The device of a thread still works on it.
-  if (!process()) {
+  if (thread()) {
     EXPECT_TRUE(IsOk(SetFlag(*worker, flag)));
   }
   EXPECT_TRUE(Adds(*worker));
@@ -310,7 +310,7 @@ TEST_P(WorkerTest, StopDoesNotWaitBeyondItsDeadline) {
   worker->Stop(Deadline::After(milliseconds(50)));
   EXPECT_EQ(Collect(*worker, 1).at(0).status.code(), StatusCode::kUnavailable);
   // The device of a thread still works on it.
-  if (!process()) {
+  if (thread()) {
     EXPECT_TRUE(IsOk(SetFlag(*Start(), flag)));
   }
 }

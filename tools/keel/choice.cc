@@ -48,7 +48,7 @@ void AddTransportOption(CLI::App& app, std::string& transport) {
 Result<task::Transport> ParseTransport(const std::string& name) {
   if (name == "thread") return task::Transport::kThread;
   if (name == "process") return task::Transport::kProcess;
-  if (name == "mpi") return Unimplemented("--transport mpi: this program was built without MPI");
+  if (name == "mpi") return task::Transport::kMpi;
   return InvalidArgument(fmt::format(
       "there is no transport '{}'; choose --transport from: thread, process, mpi", name));
 }

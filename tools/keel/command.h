@@ -33,5 +33,6 @@ Command AddReplay(CLI::App& parent);
 Command AddReport(CLI::App& parent);
 Command AddBench(CLI::App& parent);
 Command AddRun(CLI::App& parent);
+Command AddWorker(CLI::App& parent);
 
 }  // namespace keel::cli

@@ -261,7 +261,15 @@ std::uint32_t ExpertsOf(Bytes weights) {
 }
 
 std::string TransportWord(task::Transport transport) {
-  return transport == task::Transport::kThread ? "thread" : "process";
+  switch (transport) {
+    case task::Transport::kThread:
+      return "thread";
+    case task::Transport::kProcess:
+      return "process";
+    case task::Transport::kMpi:
+      break;
+  }
+  return "mpi";
 }
 
 }  // namespace

@@ -95,10 +95,10 @@ Status DemoWorkers::AddProcesses(const StepContext& context, task::OrchestratorO
     options.workers.push_back({.device = name.ToString(), .memory = nullptr});
   }
   device_count_ = chosen.simulated ? kCount : std::min(kCount, ordinals.size());
-  description_ = chosen.simulated
-                     ? fmt::format("{} processes, each with a simulated device", kCount)
-                     : fmt::format("{} processes on {} device{}", kCount, device_count_,
-                                   device_count_ == 1 ? "" : "s");
+  const char* const what = options.transport == task::Transport::kMpi ? "ranks" : "processes";
+  description_ = chosen.simulated ? fmt::format("{} {}, each with a simulated device", kCount, what)
+                                  : fmt::format("{} {} on {} device{}", kCount, what, device_count_,
+                                                device_count_ == 1 ? "" : "s");
   return OkStatus();
 }
 

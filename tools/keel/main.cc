@@ -83,7 +83,8 @@ ExitCode Main(int argc, char** argv) {
   app.footer(kFooter);
   app.get_formatter()->column_width(22);
   const std::vector<Command> commands = {AddInfo(app),   AddDemo(app),  AddReplay(app),
-                                         AddReport(app), AddBench(app), AddRun(app)};
+                                         AddReport(app), AddBench(app), AddRun(app),
+                                         AddWorker(app)};
   app.require_subcommand(0, 1);  // none is answered below, with the help
 
   try {

@@ -10,8 +10,8 @@
 //   KEEL_ASSIGN(const TaskHandle task, orchestrator->Submit(scale, arguments));  // to worker 1
 //   KEEL_TRY(task.Wait(Deadline::After(1s)));
 //
-// A worker owns a device and runs one task at a time. It is a thread of this process, or a process
-// of its own (Transport); what follows holds for both.
+// A worker owns a device and runs one task at a time. It is a thread of this process, a process of
+// its own, or a rank of an MPI run (Transport); what follows holds for all.
 //
 // Tensors. A tensor on the host is copied to the worker before the task and, if it is written, back
 // after it; it must stay where it is until then. A resident tensor is on a worker already: the task
@@ -31,8 +31,9 @@
 // started again, and what was on it is gone: using an address from before is kUnavailable and says
 // so, until Malloc returns the address again. A task that is submitted after a failure is not ended
 // by it, but comes after everything that touches its bytes all the same. Code that crashes takes
-// the process of its worker with it: that is what processes are for. With a thread that hangs, what
-// was handed to it for later may end with kUnavailable too: nobody can tell that it was not begun.
+// the process of its worker with it: that is what processes are for. A rank that is itself lost
+// ends the run (docs/tasks.md). With a thread that hangs, what was handed to it for later may end
+// with kUnavailable too: nobody can tell that it was not begun.
 //
 // Any thread, any time, for every function. Destruction cancels what has not started (kCancelled),
 // waits for what runs, within `stop_timeout`, and ends the workers. A worker that is being started
@@ -66,6 +67,7 @@ namespace keel::task {
 enum class Transport : std::uint8_t {
   kThread,   // a thread of this process; shares its allocators
   kProcess,  // a process of its own, over shared memory
+  kMpi,      // a rank of an MPI run, on this or another machine: worker i is rank i + 1
 };
 
 // The number of a worker: its place in OrchestratorOptions::workers.
@@ -76,7 +78,8 @@ using WorkerId = std::uint32_t;
 using BlockId = std::uint64_t;
 
 struct WorkerOptions {
-  std::string device;  // "sim:0"; empty: the default device
+  // "sim:0"; empty: the default device, or for a rank the one that it has chosen itself
+  std::string device;
   // For threads: this memory instead of the process's for `device`. Several workers may share one.
   std::shared_ptr<memory::DeviceMemory> memory;
 };
@@ -98,7 +101,7 @@ struct OrchestratorOptions {
   std::chrono::nanoseconds control_timeout = std::chrono::seconds(60);
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(30);
   std::chrono::nanoseconds stop_timeout = std::chrono::seconds(5);
-  // Of a process: how much of the tensors on the host can be under way at a time. Costs nothing
+  // Of a process or a rank: how much of the tensors on the host can be under way at a time. Costs nothing
   // until it is used.
   Bytes shared_memory = 16_GiB;
   // Of a process: the program; empty: `keel-worker` beside the library or the program, or on PATH.

@@ -1,0 +1,53 @@
+// Workers under MPI: what a rank that serves an orchestrator does. `keel worker` is this, and a
+// program may be its own.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "keel/base/export.h"
+#include "keel/base/result.h"
+#include "keel/base/unique_fd.h"
+
+namespace keel::task {
+
+// The rank that a launcher (mpirun) has given to this process, as its environment says; nothing if
+// the process was started by hand. Does not start MPI.
+KEEL_EXPORT std::optional<int> MpiRank();
+
+struct MpiWorkerOptions {
+  // For an orchestrator that names none (WorkerOptions::device); empty: the default device.
+  // {worker} in it is the number of the worker, {local} the number of the rank on its machine.
+  std::string device;
+};
+
+// Serves the orchestrators of rank 0, one after the other (Transport::kMpi), each with a worker
+// process of its own, until the process of rank 0 exits. Initialises MPI, and finalises it. For the
+// program's first thread, which makes all calls of MPI.
+//
+// kUnimplemented: there is no MPI. kFailedPrecondition: nobody has launched this as a rank, or as
+// rank 0; MPI is initialised already; or nobody says what {local} is. kUnavailable: rank 0 is gone,
+// or MPI failed; the process should then exit, with an error: MPI is not finalised, and has memory.
+//
+// Ends the process (exit code 1, with a line in the log) if what launched it ends while MPI starts
+// or ends, or if MPI's end takes a minute.
+KEEL_EXPORT Status ServeMpi(const MpiWorkerOptions& options);
+
+// For what runs a program as rank 0. A program that exits without ever having had an orchestrator
+// leaves the other ranks waiting for it in vain.
+class KEEL_EXPORT MpiProgram {
+ public:
+  // Before the program is started, which inherits a descriptor, and where it is by the environment.
+  static Result<MpiProgram> Create();
+  // Whether the program has started MPI.
+  bool started() const;
+  // In its place: starts MPI, and lets the other ranks end when this process exits.
+  static Status Release();
+
+ private:
+  explicit MpiProgram(UniqueFd note) : note_(std::move(note)) {}
+  UniqueFd note_;
+};
+
+}  // namespace keel::task

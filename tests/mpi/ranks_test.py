@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""A run under mpirun as a whole: how it is started, what it costs, and how it ends."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from runs import KEEL, LONG, OWN_PROGRAM, PROGRAM, MpiTest, clean_environment
+
+# A run ends well within this when one of its processes has; mpirun itself takes most of it.
+SOON = 20
+
+
+def processor_seconds(pid):
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class StartTest(MpiTest):
+    def test_program_and_workers_may_be_named_apart(self):
+        run = self.start("-n", "1", PROGRAM, "exit", "0", ":", "-n", "2", KEEL, "worker")
+        code, output = run.finish()
+        self.assertEqual(code, 0, output)
+        self.assertEqual(run.processes(), {})
+
+    def test_exit_code_is_the_programs(self):
+        run = self.start_workers(1, PROGRAM, "exit", "7")
+        self.assertEqual(run.finish()[0], 7)
+        self.assertTrue(run.wait_gone(SOON))
+
+    def test_more_workers_than_ranks(self):
+        run = self.start_workers(2, PROGRAM, "idle", "3")
+        code, output = run.finish()
+        self.assertNotEqual(code, 0)
+        self.assertIn("worker 2 needs rank 3, and there are 3 ranks", output)
+        self.assertTrue(run.wait_gone(SOON))
+
+    def test_wrong_device_of_a_rank_is_named(self):
+        run = self.start("-n", "1", PROGRAM, "idle", "1",
+                         ":", "-n", "1", KEEL, "worker", "--device", "sim:9{worker}")
+        code, output = run.finish()
+        self.assertNotEqual(code, 0)
+        self.assertIn("sim:90", output)
+
+    def test_program_without_an_orchestrator_is_fine(self):
+        run = self.start_workers(2, PROGRAM, "nothing")
+        code, output = run.finish()
+        self.assertEqual(code, 0, output)
+        self.assertEqual(run.processes(), {})
+
+    def test_rank_0_needs_a_program(self):
+        run = self.start("-n", "2", KEEL, "worker")
+        code, output = run.finish(timeout=SOON)
+        self.assertEqual(code, 2, output)
+        self.assertIn("give its program after '--'", output)
+
+    def test_without_a_launcher(self):
+        env = clean_environment()
+        run = subprocess.run((KEEL, "worker"), env=env, capture_output=True, text=True,
+                             timeout=SOON)
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("use mpirun", run.stderr)
+        run = subprocess.run((PROGRAM, "idle"), env=env, capture_output=True, text=True,
+                             timeout=SOON)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("FAILED_PRECONDITION", run.stderr)
+        self.assertIn("was not started by mpirun", run.stderr)
+
+    def test_number_on_the_machine_that_nobody_gives(self):
+        env = dict(clean_environment(), PMI_RANK="1")
+        run = subprocess.run((KEEL, "worker", "--device", "sim:{local}"), env=env,
+                             capture_output=True, text=True, timeout=SOON)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("{local}", run.stderr)
+        self.assertIn("SLURM_LOCALID", run.stderr)
+
+    def test_program_with_an_mpi_of_its_own_is_refused(self):
+        run = self.start_workers(1, OWN_PROGRAM)
+        code, output = run.finish(timeout=SOON)
+        self.assertEqual(code, 1, output)
+        self.assertIn("error: FAILED_PRECONDITION: ", output)
+        self.assertIn("the program has initialised MPI itself", output)
+        self.assertTrue(run.wait_gone(SOON))
+
+    def test_one_rank_alone(self):
+        run = self.start("-n", "1", PROGRAM, "idle", "1")
+        code, output = run.finish(timeout=SOON)
+        self.assertEqual(code, 1, output)
+        self.assertIn("MPI has no rank but this one", output)
+        # It has finalised MPI, or this mpirun would complain of that.
+        self.assertNotIn("finalize", output)
+
+    def test_without_the_library_for_mpi(self):
+        root = Path(KEEL).parent.parent
+        with tempfile.TemporaryDirectory() as folder:
+            for path in (*root.glob("lib/libkeel.so*"), Path(KEEL)):
+                target = Path(folder) / path.relative_to(root)
+                target.parent.mkdir(exist_ok=True)
+                shutil.copy2(path, target, follow_symlinks=False)
+            env = dict(clean_environment(), OMPI_COMM_WORLD_RANK="1", LD_LIBRARY_PATH=f"{folder}/lib")
+            run = subprocess.run((f"{folder}/bin/keel", "worker"), env=env, capture_output=True,
+                                 text=True, timeout=SOON)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("libkeel-mpi.so", run.stderr)
+        self.assertIn("libopenmpi-dev", run.stderr)
+
+
+class WorkTest(MpiTest):
+    def test_tensors_and_copies_of_several_pieces(self):
+        run = self.start_workers(1, PROGRAM, "large")
+        code, output = run.finish()
+        self.assertEqual(code, 0, output)
+
+    def test_pipeline_of_the_demo_gives_the_same_bits(self):
+        def digest(output):
+            # Others may have written before it.
+            (pipeline,) = (step for step in json.loads(output[output.index("{"):])["steps"]
+                           if "digest" in step.get("details", {}))
+            return pipeline["details"]
+
+        threads = subprocess.run((KEEL, "demo", "--json"), env=dict(os.environ, KEEL_DRIVER="sim"),
+                                 capture_output=True, text=True, timeout=LONG, check=True)
+        run = self.start_workers(4, KEEL, "demo", "--transport", "mpi", "--json")
+        code, output = run.finish()
+        self.assertEqual(code, 0, output)
+        self.assertEqual(digest(output)["transport"], "mpi")
+        self.assertEqual(digest(output)["digest"], digest(threads.stdout)["digest"])
+
+    def test_idle_ranks_take_little_time(self):
+        run = self.start_workers(2, PROGRAM, "idle", "2", stdin=subprocess.PIPE)
+        run.wait_ready()
+        processes = list(run.processes())
+        self.assertEqual(len(processes), 6, run.processes())
+        before = {pid: processor_seconds(pid) for pid in processes}
+        began = time.monotonic()
+        time.sleep(2)
+        for pid in processes:
+            share = (processor_seconds(pid) - before[pid]) / (time.monotonic() - began)
+            self.assertLess(share, 0.05, run.processes()[pid])
+        code, output = run.finish()  # ends its input
+        self.assertEqual(code, 0, output)
+        self.assertEqual(run.processes(), {})
+
+
+class ExitTest(MpiTest):
+    """The program exits while large tensors are under way."""
+
+    def assert_exits(self, *arguments):
+        run = self.start_workers(2, PROGRAM, *arguments)
+        code, output = run.finish(timeout=SOON)
+        self.assertEqual(code, 0, output)
+        self.assertTrue(run.wait_gone(SOON), run.processes())
+        return output
+
+    def test_with_tensors_under_way_to_the_workers(self):
+        self.assert_exits("leave", "0")
+
+    def test_with_results_under_way_from_the_workers(self):
+        self.assert_exits("leave", "1")
+
+    def test_tasks_end_with_that_reason(self):
+        output = self.assert_exits("outlive")
+        self.assertRegex(output, r"after: UNAVAILABLE: .*the program exits")
+
+
+class EndTest(MpiTest):
+    """Processes of a run are killed while its tasks run: it ends, and nothing is left."""
+
+    def assert_ended(self, run):
+        self.assertTrue(run.wait_gone(SOON), run.processes())
+
+    def test_rank_of_a_worker(self):
+        run = self.start_workers(3, PROGRAM, "busy", "3")
+        run.wait_ready()
+        os.kill(run.ranks()[2], signal.SIGKILL)
+        code, output = run.finish(timeout=SOON)
+        self.assertNotEqual(code, 0)
+        self.assertIn("rank 2", output)
+        self.assert_ended(run)
+
+    def test_rank_of_a_worker_that_mpirun_does_not_mind(self):
+        run = self.start_workers(3, PROGRAM, "busy", "3", options=("--enable-recovery",))
+        run.wait_ready()
+        os.kill(run.ranks()[2], signal.SIGKILL)
+        _, output = run.finish(timeout=SOON)  # such an mpirun ends with 0 whatever happens
+        self.assertRegex(output, r"error: UNAVAILABLE: .*rank \d on \S+ has ended[:;] a lost rank")
+        self.assert_ended(run)
+
+    def test_rank_0(self):
+        run = self.start_workers(2, PROGRAM, "busy", "2")
+        run.wait_ready()
+        os.kill(run.program(), signal.SIGKILL)
+        self.assertNotEqual(run.finish(timeout=SOON)[0], 0)
+        self.assert_ended(run)
+
+    def test_what_has_started_the_program(self):
+        run = self.start_workers(2, PROGRAM, "busy", "2")
+        run.wait_ready()
+        os.kill(run.ranks()[0], signal.SIGKILL)
+        self.assertNotEqual(run.finish(timeout=SOON)[0], 0)
+        self.assert_ended(run)
+
+    def test_rank_0_that_mpirun_does_not_mind(self):
+        run = self.start_workers(2, PROGRAM, "busy", "2", options=("--enable-recovery",))
+        run.wait_ready()
+        os.kill(run.program(), signal.SIGKILL)
+        _, output = run.finish(timeout=SOON)
+        self.assertIn("rank 0, has ended", output)
+        self.assert_ended(run)
+
+    def test_mpirun(self):
+        run = self.start_workers(2, PROGRAM, "busy", "2")
+        run.wait_ready()
+        os.kill(run.mpirun(), signal.SIGKILL)
+        self.assert_ended(run)
+
+    def test_mpirun_before_the_program_has_started_mpi(self):
+        run = self.start_workers(1, "sleep", "100")
+        until = time.monotonic() + SOON
+        while ["sleep", "100"] not in run.processes().values() and time.monotonic() < until:
+            time.sleep(0.01)
+        self.assertIn(["sleep", "100"], run.processes().values())
+        os.kill(run.mpirun(), signal.SIGKILL)
+        self.assert_ended(run)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,173 @@
+"""How the tests run programs under mpirun, and find what is left of them.
+
+KEEL_MPIRUN, KEEL_CLI, KEEL_MPI_PROGRAM, KEEL_MPI_OWN_PROGRAM and KEEL_TASK_TEST are paths of
+programs.
+
+Nothing waits for ever, and nothing is left: `timeout` ends a run that takes too long, and the run
+of a test that was killed.
+"""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import uuid
+from pathlib import Path
+
+MPIRUN = os.environ["KEEL_MPIRUN"]
+KEEL = os.environ["KEEL_CLI"]
+PROGRAM = os.environ["KEEL_MPI_PROGRAM"]
+OWN_PROGRAM = os.environ["KEEL_MPI_OWN_PROGRAM"]
+TASK_TEST = os.environ["KEEL_TASK_TEST"]
+
+# Seconds; longer than any run takes.
+LONG = 60
+
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+# What launchers leave in the environment: these tests may themselves be part of a job.
+LAUNCHERS = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "SLURM_", "MPI_LOCALRANKID")
+
+
+def clean_environment():
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)
+    }
+
+
+def die_with_parent():
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def environment(process):
+    return (process / "environ").read_bytes().decode(errors="replace").split("\0")
+
+
+class Run:
+    """One mpirun, whose processes, of whatever parents, have a mark in their environment."""
+
+    def __init__(self, *arguments, options=(), variables=None, stdin=subprocess.DEVNULL):
+        self.mark = f"KEEL_TEST_MARK={uuid.uuid4().hex}"
+        # What a killed MPI leaves behind goes with the test.
+        self.folder = tempfile.mkdtemp(prefix="keel-mpi-")
+        env = dict(clean_environment(), KEEL_DRIVER="sim", TMPDIR=self.folder)
+        env[self.mark.partition("=")[0]] = self.mark.partition("=")[2]
+        env.update(variables or {})
+        env.update(
+            OMPI_ALLOW_RUN_AS_ROOT="1",
+            OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+            OMPI_MCA_btl_vader_backing_directory=self.folder,
+            # Everything is on this machine, which may have no network.
+            OMPI_MCA_btl="self,vader",
+            OMPI_MCA_pml="ob1",
+        )
+        self.process = subprocess.Popen(
+            ("timeout", "-k", "5", str(LONG), MPIRUN, "--oversubscribe", *options, *arguments),
+            env=env,
+            preexec_fn=die_with_parent,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def wait_ready(self):
+        """What was printed before the program said that it is."""
+        before = ""
+        for line in self.process.stdout:
+            if line == "ready\n":
+                return before
+            before += line
+        raise AssertionError(f"it ended: {before}")
+
+    def finish(self, timeout=LONG):
+        """(exit code, output)"""
+        output, _ = self.process.communicate(timeout=timeout)
+        return self.process.returncode, output
+
+    def processes(self):
+        """{process: command line} of what is there, without mpirun."""
+        return {
+            pid: words
+            for pid, words in self.all_processes().items()
+            if pid != self.process.pid and words[0] != MPIRUN
+        }
+
+    def all_processes(self):
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                if self.mark not in environment(entry):
+                    continue
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:  # it has ended
+                continue
+            if words[:-1]:
+                found[int(entry.name)] = [word.decode() for word in words[:-1]]
+        return found
+
+    def ranks(self):
+        """The processes of `keel worker`, by rank; 0 is the one that has started the program."""
+        found = {}
+        for pid, words in self.processes().items():
+            if words[:2] == [KEEL, "worker"]:
+                (rank,) = (
+                    word.partition("=")[2]
+                    for word in environment(Path(f"/proc/{pid}"))
+                    if word.startswith("OMPI_COMM_WORLD_RANK=")
+                )
+                found[int(rank)] = pid
+        return found
+
+    def mpirun(self):
+        (pid,) = (pid for pid, words in self.all_processes().items() if words[0] == MPIRUN)
+        return pid
+
+    def program(self):
+        (pid,) = (pid for pid, words in self.processes().items() if words[0] == PROGRAM)
+        return pid
+
+    def wait_gone(self, timeout):
+        """Whether nothing is left in time."""
+        until = time.monotonic() + timeout
+        while self.processes():
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def close(self):
+        # Again, because one that was seen may have started another.
+        until = time.monotonic() + 10
+        while (left := self.all_processes()) and time.monotonic() < until:
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            self.process.poll()
+            time.sleep(0.01)
+        self.process.wait()
+        self.process.stdout.close()
+        if self.process.stdin:
+            self.process.stdin.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class MpiTest(unittest.TestCase):
+    def start(self, *arguments, **options):
+        run = Run(*arguments, **options)
+        self.addCleanup(run.close)
+        return run
+
+    def start_workers(self, workers, *program, **options):
+        return self.start(
+            "-n", str(workers + 1), KEEL, "worker", "--", *program, **options
+        )
