@@ -4,7 +4,9 @@
 // interpreter's lock.
 #pragma once
 
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 #include <memory>
 #include <optional>
@@ -31,10 +33,37 @@ T Take(Result<T> result) {
   return *std::move(result);
 }
 
+// Before Python 3.14 a thread that wants the interpreter's lock while the interpreter ends is
+// ended, by unwinding its stack, also the frames of a program in C++ that cannot take it. What is
+// unwound here is caught at once, and the thread stays where it is, as it does in later versions:
+// the process is about to end.
+template <class Body>
+auto OrStayHere(Body body) {
+  try {
+    return body();
+  } catch (const abi::__forced_unwind&) {
+    while (true) pause();
+  }
+}
+
+// Leaves the interpreter's lock, which this thread has, to others.
+class ReleasedLock {
+ public:
+  ReleasedLock() : state_(PyEval_SaveThread()) {}
+  ~ReleasedLock() {
+    OrStayHere([this] { PyEval_RestoreThread(state_); });
+  }
+  ReleasedLock(const ReleasedLock&) = delete;
+  ReleasedLock& operator=(const ReleasedLock&) = delete;
+
+ private:
+  PyThreadState* const state_;
+};
+
 // Other threads of the program run while `work` does, which must not touch Python.
 template <class Work>
 auto WithoutInterpreter(Work&& work) {
-  const nb::gil_scoped_release release;
+  const ReleasedLock released;
   return std::forward<Work>(work)();
 }
 
@@ -43,11 +72,11 @@ auto WithoutInterpreter(Work&& work) {
 class LeaveInterpreter {
  public:
   LeaveInterpreter() {
-    if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) release_.emplace();
+    if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) released_.emplace();
   }
 
  private:
-  std::optional<nb::gil_scoped_release> release_;
+  std::optional<ReleasedLock> released_;
 };
 
 // Seconds from now; nothing: for ever. ValueError for what is no time.

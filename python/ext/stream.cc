@@ -13,10 +13,14 @@
 namespace keel::python {
 
 OwnedStream::~OwnedStream() {
-  if (stream_.borrowed()) return;
+  if (stream_.borrowed() && holds_ == nullptr) return;
   // It may wait, and the last reference may go with or without the interpreter's lock. What fails
   // (a lost device, a forked child) leaves nothing to forget.
   const LeaveInterpreter leave;
+  if (stream_.borrowed()) {
+    holds_.reset();
+    return;
+  }
   static_cast<void>(Forget());
 }
 

@@ -16,8 +16,10 @@ namespace keel::python {
 // allocated for it is gone, because arrays hold it too.
 class OwnedStream {
  public:
-  OwnedStream(std::shared_ptr<memory::DeviceMemory> memory, hal::Stream stream)
-      : memory_(std::move(memory)), stream_(std::move(stream)) {}
+  // `holds`: what keeps a borrowed stream alive, if anything does.
+  OwnedStream(std::shared_ptr<memory::DeviceMemory> memory, hal::Stream stream,
+              std::shared_ptr<const void> holds = nullptr)
+      : holds_(std::move(holds)), memory_(std::move(memory)), stream_(std::move(stream)) {}
   // A stream of our own is waited for; a borrowed one may be gone already, see Forget.
   ~OwnedStream();
   OwnedStream(const OwnedStream&) = delete;
@@ -31,6 +33,7 @@ class OwnedStream {
   Status Forget() { return memory_->allocator().ForgetStream(stream_.get()); }
 
  private:
+  std::shared_ptr<const void> holds_;
   std::shared_ptr<memory::DeviceMemory> memory_;
   hal::Stream stream_;
 };

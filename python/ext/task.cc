@@ -1,6 +1,7 @@
 #include "task.h"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -106,15 +107,15 @@ nb::object ErrorOf(const task::TaskHandle& task) {
 
 // --- Orchestrators -------------------------------------------------------------------------------
 
-// (tag, address, shape, type, resident)
+// (tag, address, shape, type, block): the block is 0 for a tensor on the host.
 using TensorOf =
-    std::tuple<std::uint8_t, std::uint64_t, std::vector<std::uint64_t>, std::string, bool>;
+    std::tuple<std::uint8_t, std::uint64_t, std::vector<std::uint64_t>, std::string, task::BlockId>;
 // Tensors, and scalars by their 64 bits.
 using ArgumentsOf = std::tuple<std::vector<TensorOf>, std::vector<std::uint64_t>>;
 
-task::Arguments Read(const ArgumentsOf& from) {
+task::Arguments Read(const ArgumentsOf& from, std::vector<task::BlockId>& blocks) {
   task::Arguments arguments;
-  for (const auto& [tag, address, lengths, type, resident] : std::get<0>(from)) {
+  for (const auto& [tag, address, lengths, type, block] : std::get<0>(from)) {
     if (lengths.size() > task::Tensor::kMaxRank) {
       throw nb::value_error("a tensor of a task has at most 6 dimensions");
     }
@@ -122,13 +123,14 @@ task::Arguments Read(const ArgumentsOf& from) {
     tensor.address = address;
     tensor.rank = static_cast<std::uint8_t>(lengths.size());
     tensor.type = DataTypeOf(type);
-    tensor.flags = resident ? task::Tensor::kResident : std::uint8_t{0};
+    tensor.flags = block != 0 ? task::Tensor::kResident : std::uint8_t{0};
     for (std::size_t i = 0; i < lengths.size(); ++i) {
       if (lengths[i] > ~std::uint32_t{0}) {
         throw nb::value_error("a dimension of a task's tensor is below 2**32");
       }
       tensor.shape[i] = static_cast<std::uint32_t>(lengths[i]);
     }
+    if (block != 0 && !tensor.size().empty()) blocks.push_back(block);
     arguments.Add(static_cast<task::Tag>(tag), tensor);
   }
   for (const std::uint64_t scalar : std::get<1>(from)) arguments.AddScalar(scalar);
@@ -141,8 +143,10 @@ std::optional<std::chrono::nanoseconds> Nanoseconds(std::optional<double> second
     throw nb::value_error("timeout must be a number of seconds from 0 on, or None");
   }
   constexpr double kMost = 9e9;  // in their type
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+  const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(std::min(*seconds, kMost)));
+  // 0 is for ever.
+  return *seconds > 0 ? std::max(time, std::chrono::nanoseconds(1)) : time;
 }
 
 // What Python holds. Every call keeps the orchestrator for itself, and leaves the interpreter to
@@ -208,23 +212,67 @@ std::shared_ptr<OrchestratorRef> Create(const std::vector<std::string>& devices,
       Take(WithoutInterpreter([&] { return Orchestrator::Create(std::move(options)); })));
 }
 
-task::TaskHandle Submit(const OrchestratorRef& self, std::uint64_t callable,
-                        const ArgumentsOf& arguments, std::optional<std::uint32_t> worker,
-                        std::optional<double> timeout) {
-  const task::Arguments given = Read(arguments);
-  const task::SubmitOptions options{.worker = worker, .timeout = Nanoseconds(timeout)};
-  return Take(self.Do([&](Orchestrator& its) { return its.Submit({callable}, given, options); }));
+// What tasks have until they are done: a deque of (task, list). Here, and not in Python, so that
+// nothing of Python's runs between a submission and its entry, or within a change: no other thread,
+// no handler of a signal, no collector. A lock would be one that these, or a forked child, find
+// held.
+nb::object Enter(task::TaskHandle task, const nb::object& append, const nb::list& kept) {
+  nb::object entered = nb::cast(std::move(task));
+  append(nb::make_tuple(entered, kept));
+  return entered;
 }
 
-task::TaskHandle SubmitGroup(const OrchestratorRef& self, std::uint64_t callable,
-                             const std::vector<ArgumentsOf>& members,
-                             const std::vector<std::uint32_t>& workers,
-                             std::optional<double> timeout) {
+// Lets go of what tasks that are done had: from the front, or wherever they are.
+void SweepTasks(const nb::object& pending, bool everywhere) {
+  const nb::object pop = pending.attr("popleft");
+  const nb::object rotate = pending.attr("rotate");
+  const nb::int_ by(-1);
+  std::vector<nb::object> gone;
+  for (std::size_t left = nb::len(pending); left > 0; --left) {
+    const auto entry = nb::steal(PySequence_GetItem(pending.ptr(), 0));
+    if (nb::cast<const task::TaskHandle&>(nb::handle(PyTuple_GET_ITEM(entry.ptr(), 0))).done()) {
+      gone.push_back(entry);
+      pop();
+    } else if (everywhere) {
+      rotate(by);
+    } else {
+      break;
+    }
+  }
+  // From here on anything may run.
+  for (const nb::object& entry : gone) {
+    PyObject* const kept = PyTuple_GET_ITEM(entry.ptr(), 1);
+    if (PyList_SetSlice(kept, 0, PyList_GET_SIZE(kept), nullptr) != 0) throw nb::python_error();
+  }
+}
+
+nb::object Submit(const OrchestratorRef& self, std::uint64_t callable, const ArgumentsOf& arguments,
+                  std::optional<std::uint32_t> worker, std::optional<double> timeout,
+                  const nb::object& pending, const nb::list& kept) {
+  std::vector<task::BlockId> blocks;
+  const task::Arguments given = Read(arguments, blocks);
+  const task::SubmitOptions options{
+      .worker = worker, .timeout = Nanoseconds(timeout), .blocks = blocks};
+  const nb::object append = pending.attr("append");
+  return Enter(
+      Take(self.Do([&](Orchestrator& its) { return its.Submit({callable}, given, options); })),
+      append, kept);
+}
+
+nb::object SubmitGroup(const OrchestratorRef& self, std::uint64_t callable,
+                       const std::vector<ArgumentsOf>& members,
+                       const std::vector<std::uint32_t>& workers, std::optional<double> timeout,
+                       const nb::object& pending, const nb::list& kept) {
+  std::vector<task::BlockId> blocks;
   std::vector<task::Arguments> given;
-  for (const ArgumentsOf& member : members) given.push_back(Read(member));
-  const task::SubmitOptions options{.worker = {}, .timeout = Nanoseconds(timeout)};
-  return Take(self.Do(
-      [&](Orchestrator& its) { return its.SubmitGroup({callable}, given, workers, options); }));
+  for (const ArgumentsOf& member : members) given.push_back(Read(member, blocks));
+  const task::SubmitOptions options{
+      .worker = {}, .timeout = Nanoseconds(timeout), .blocks = blocks};
+  const nb::object append = pending.attr("append");
+  return Enter(Take(self.Do([&](Orchestrator& its) {
+                 return its.SubmitGroup({callable}, given, workers, options);
+               })),
+               append, kept);
 }
 
 nb::list Report(const OrchestratorRef& self) {
@@ -248,54 +296,63 @@ void BindOrchestrator(nb::module_& m) {
       .def(
           "malloc",
           [](const OrchestratorRef& self, std::uint32_t worker, std::uint64_t size) {
-            return Take(self.Do([&](Orchestrator& its) { return its.Malloc(worker, Bytes(size)); }))
-                .value();
+            task::BlockId block = 0;
+            const DeviceAddress address = Take(self.Do(
+                [&](Orchestrator& its) { return its.Malloc(worker, Bytes(size), &block); }));
+            return std::pair(address.value(), block);
           },
           nb::arg("worker"), nb::arg("size"))
       .def(
           "free",
-          [](const OrchestratorRef& self, std::uint32_t worker, std::uint64_t address) {
-            Check(self.Do(
-                [&](Orchestrator& its) { return its.Free(worker, DeviceAddress(address)); }));
+          [](const OrchestratorRef& self, std::uint32_t worker, std::uint64_t address,
+             task::BlockId block) {
+            Check(self.Do([&](Orchestrator& its) {
+              return its.Free(worker, DeviceAddress(address), block);
+            }));
           },
-          nb::arg("worker"), nb::arg("address"))
+          nb::arg("worker"), nb::arg("address"), nb::arg("block"))
       .def(
           "copy_to",
           [](const OrchestratorRef& self, std::uint32_t worker, std::uint64_t address,
-             std::uint64_t source, std::uint64_t size) {
+             std::uint64_t source, std::uint64_t size, task::BlockId block) {
             Check(self.Do([&](Orchestrator& its) {
               return its.CopyTo(worker, DeviceAddress(address),
-                                reinterpret_cast<const void*>(source), Bytes(size));
+                                reinterpret_cast<const void*>(source), Bytes(size), block);
             }));
           },
-          nb::arg("worker"), nb::arg("address"), nb::arg("source"), nb::arg("size"))
+          nb::arg("worker"), nb::arg("address"), nb::arg("source"), nb::arg("size"),
+          nb::arg("block"))
       .def(
           "copy_from",
           [](const OrchestratorRef& self, std::uint32_t worker, std::uint64_t address,
-             std::uint64_t destination, std::uint64_t size) {
+             std::uint64_t destination, std::uint64_t size, task::BlockId block) {
             Check(self.Do([&](Orchestrator& its) {
               return its.CopyFrom(worker, reinterpret_cast<void*>(destination),
-                                  DeviceAddress(address), Bytes(size));
+                                  DeviceAddress(address), Bytes(size), block);
             }));
           },
-          nb::arg("worker"), nb::arg("address"), nb::arg("destination"), nb::arg("size"))
+          nb::arg("worker"), nb::arg("address"), nb::arg("destination"), nb::arg("size"),
+          nb::arg("block"))
       .def(
           "register_memory",
           [](const OrchestratorRef& self, std::uint32_t worker, std::uint64_t address,
              std::uint64_t size) {
+            task::BlockId block = 0;
             Check(self.Do([&](Orchestrator& its) {
-              return its.RegisterMemory(worker, DeviceAddress(address), Bytes(size));
+              return its.RegisterMemory(worker, DeviceAddress(address), Bytes(size), &block);
             }));
+            return block;
           },
           nb::arg("worker"), nb::arg("address"), nb::arg("size"))
       .def(
           "unregister_memory",
-          [](const OrchestratorRef& self, std::uint32_t worker, std::uint64_t address) {
+          [](const OrchestratorRef& self, std::uint32_t worker, std::uint64_t address,
+             task::BlockId block) {
             Check(self.Do([&](Orchestrator& its) {
-              return its.UnregisterMemory(worker, DeviceAddress(address));
+              return its.UnregisterMemory(worker, DeviceAddress(address), block);
             }));
           },
-          nb::arg("worker"), nb::arg("address"))
+          nb::arg("worker"), nb::arg("address"), nb::arg("block"))
       .def(
           "register_image",
           [](const OrchestratorRef& self, const task::Image& image) {
@@ -319,20 +376,23 @@ void BindOrchestrator(nb::module_& m) {
           },
           nb::arg("callable"))
       .def("submit", &Submit, nb::arg("callable"), nb::arg("arguments"), nb::arg("worker").none(),
-           nb::arg("timeout").none())
+           nb::arg("timeout").none(), nb::arg("pending"), nb::arg("kept"))
       .def("submit_group", &SubmitGroup, nb::arg("callable"), nb::arg("members"),
-           nb::arg("workers"), nb::arg("timeout").none())
+           nb::arg("workers"), nb::arg("timeout").none(), nb::arg("pending"), nb::arg("kept"))
       .def(
           "wait_all",
           [](const OrchestratorRef& self, std::optional<double> timeout) {
-            WaitInterruptibly(DeadlineOf(timeout), [owner = self.owner()](Deadline deadline) {
-              return owner->WaitAll(deadline);
+            // Once: what comes while it waits is not waited for.
+            const std::uint64_t last = self.Do([](Orchestrator& its) { return its.last_task(); });
+            WaitInterruptibly(DeadlineOf(timeout), [owner = self.owner(), last](Deadline deadline) {
+              return owner->WaitUpTo(last, deadline);
             });
           },
           nb::arg("timeout").none())
       .def("report", &Report)
       .def("close",
            [](const OrchestratorRef& self) { self.Do([](Orchestrator& its) { its.Close(); }); });
+  m.def("sweep_tasks", &SweepTasks, nb::arg("pending"), nb::arg("everywhere"));
   m.def("create_orchestrator", &Create, nb::arg("devices"), nb::arg("transport"),
         nb::arg("orchestration"), nb::arg("task_timeout").none(), nb::arg("control_timeout"),
         nb::arg("start_timeout"), nb::arg("stop_timeout"), nb::arg("shared_memory"),

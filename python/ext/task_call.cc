@@ -1,17 +1,11 @@
-// Functions of Python's that workers call.
-//
-// Before Python 3.14 a thread that wants the interpreter's lock while the interpreter ends is
-// ended, by unwinding its stack, also the frames of a program in C++ that cannot take it. What is
-// unwound here is caught at once, and the thread stays where it is, as it does in later versions:
-// the process is about to end.
-#include <cxxabi.h>
+// Functions of Python's that workers call. When the interpreter ends, their threads stay where they
+// are: see OrStayHere.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -37,23 +31,12 @@ std::vector<unsigned long>& Running() {
   return running;
 }
 
-[[noreturn]] void StayHere() {
-  while (true) pause();
-}
-
-template <class Body>
-auto OrStayHere(Body body) {
-  try {
-    return body();
-  } catch (const abi::__forced_unwind&) {
-    StayHere();
-  }
-}
-
 class Interpreter {
  public:
   Interpreter() : state_(OrStayHere([] { return PyGILState_Ensure(); })) {}
-  ~Interpreter() { PyGILState_Release(state_); }
+  ~Interpreter() {
+    OrStayHere([this] { PyGILState_Release(state_); });
+  }
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
@@ -69,7 +52,8 @@ class TaskCall {
         call_(&call),
         stream_(std::make_shared<OwnedStream>(
             call.memory(),
-            hal::Stream(call.memory()->device(), {.stream = call.stream(), .borrowed = true}))) {
+            hal::Stream(call.memory()->device(), {.stream = call.stream(), .borrowed = true}),
+            call.stream_owner())) {
     Running().push_back(thread_);
   }
   // Only the thread that is called: the call may be over when another one looks.
@@ -82,15 +66,22 @@ class TaskCall {
   }
   void End() {
     call_ = nullptr;
+    if (stream_object_.is_valid()) nb::cast<StreamRef&>(stream_object_).owner = nullptr;
     auto& running = Running();
     running.erase(std::find(running.begin(), running.end(), thread_));
   }
   const std::shared_ptr<OwnedStream>& stream() const { return stream_; }
+  // Closed at the end of the call.
+  const nb::object& stream_object() {
+    if (!stream_object_.is_valid()) stream_object_ = nb::cast(StreamRef{stream_});
+    return stream_object_;
+  }
 
  private:
   const unsigned long thread_;
   task::HostCall* call_;
   const std::shared_ptr<OwnedStream> stream_;
+  nb::object stream_object_;
 };
 
 StatusCode CodeOf(std::string_view name) {
@@ -113,8 +104,7 @@ Status OutcomeOf(PyObject* returned) {
   return {CodeOf(code), text};
 }
 
-Status Call(const CallbackTarget& target, task::HostCall& call) {
-  const Interpreter interpreter;
+Status CallIn(const CallbackTarget& target, task::HostCall& call) {
   if (target.function == nullptr) {
     return FailedPrecondition("the function is gone, with the orchestrator it was registered with");
   }
@@ -131,6 +121,11 @@ Status Call(const CallbackTarget& target, task::HostCall& call) {
   } catch (const std::exception& error) {
     return Internal(error.what());
   }
+}
+
+Status Call(const CallbackTarget& target, task::HostCall& call) {
+  const Interpreter interpreter;
+  return OrStayHere([&] { return CallIn(target, call); });
 }
 
 // --- For Python ----------------------------------------------------------------------------------
@@ -182,6 +177,11 @@ void Launch(const TaskCall& self, std::uint32_t kernel, const std::array<std::ui
       [&] { return call.Launch(kernel, {grid, block, Bytes(shared_memory)}, args); }));
 }
 
+// As a launch that was refused.
+void Refuse(const TaskCall& self, const std::string& code, const std::string& text) {
+  self.Get().Refuse({CodeOf(code), text});
+}
+
 // Raises SystemExit in every function that runs; how many that are. One that waits outside of
 // Python does not notice.
 std::size_t InterruptTaskFunctions() {
@@ -207,9 +207,9 @@ void BindTaskCall(nb::module_& m) {
       .def_prop_ro("scalars", &Scalars)
       .def_prop_ro("kernel_count", [](const TaskCall& self) { return self.Get().kernel_count(); })
       .def_prop_ro("stream",
-                   [](const TaskCall& self) {
+                   [](TaskCall& self) {
                      static_cast<void>(self.Get());
-                     return StreamRef{self.stream()};
+                     return self.stream_object();
                    })
       .def(
           "view",
@@ -220,7 +220,8 @@ void BindTaskCall(nb::module_& m) {
           },
           nb::arg("address"), nb::arg("size"))
       .def("launch", &Launch, nb::arg("kernel"), nb::arg("grid"), nb::arg("block"),
-           nb::arg("shared_memory"), nb::arg("arguments"));
+           nb::arg("shared_memory"), nb::arg("arguments"))
+      .def("refuse", &Refuse, nb::arg("code"), nb::arg("text"));
   m.def("interrupt_task_functions", &InterruptTaskFunctions);
 }
 

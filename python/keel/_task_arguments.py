@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from keel import _dlpack, _keel
 from keel._array import _bytes_of, _is_numpy, _numpy_dtype, _shape_of_view
 from keel._dtypes import DTYPES, DType, dtype_of, dtype_of_format
+from keel.errors import Error
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from keel.task import Orchestrator
 
-# (tag, address, shape, type, resident), as the extension takes it.
-RawTensor: TypeAlias = "tuple[int, int, list[int], str, bool]"
+# (tag, address, shape, type, block), as the extension takes it; the block is 0 on the host.
+RawTensor: TypeAlias = "tuple[int, int, list[int], str, int]"
 RawArguments: TypeAlias = "tuple[list[RawTensor], list[int]]"
 
 
@@ -135,6 +136,9 @@ def foreign_of(value: Any) -> tuple[DType, tuple[int, ...], bool]:
 
 # --- Memory on a worker ---------------------------------------------------------------------------
 
+# After these the block is not there any more; after other errors it can be freed again.
+_GONE = ("CANCELLED", "DEADLINE_EXCEEDED", "INVALID_ARGUMENT", "UNAVAILABLE")
+
 
 class Resident:
     """An array on a worker: which one, where, of what shape and type. Contiguous, in C's order.
@@ -149,10 +153,10 @@ class Resident:
         "__weakref__",
         "_address",
         "_base",
+        "_block",
         "_dtype",
-        "_freed",
-        "_keeps",
         "_orchestrator",
+        "_owned",
         "_read_only",
         "_registered",
         "_shape",
@@ -162,13 +166,15 @@ class Resident:
     _orchestrator: Orchestrator
     _worker: int
     _address: int
+    _block: int
+    """Which one; after a loss another one may have the address."""
     _shape: tuple[int, ...]
     _dtype: DType
     _base: Resident | None
     _registered: bool
     _read_only: bool
-    _keeps: object
-    _freed: bool
+    _owned: list[int]
+    """The block, until one thread takes it out to free it."""
 
     def __init__(self) -> None:
         raise TypeError("Orchestrator.malloc, upload and register_memory make these")
@@ -179,25 +185,25 @@ class Resident:
         orchestrator: Orchestrator,
         worker: int,
         address: int,
+        block: int,
         shape: tuple[int, ...],
         dtype: DType,
         *,
         base: Resident | None = None,
         registered: bool = False,
-        keeps: object = None,
         read_only: bool = False,
     ) -> Resident:
         self = cls.__new__(cls)
         self._orchestrator = orchestrator
         self._worker = worker
         self._address = address
+        self._block = block
         self._shape = shape
         self._dtype = dtype
         self._base = base
         self._registered = registered
-        self._keeps = keeps
         self._read_only = read_only
-        self._freed = False
+        self._owned = [block] if base is None else []
         return self
 
     @property
@@ -228,7 +234,7 @@ class Resident:
 
     @property
     def freed(self) -> bool:
-        return self._freed if self._base is None else self._base.freed
+        return not self._owned if self._base is None else self._base.freed
 
     def __len__(self) -> int:
         if not self._shape:
@@ -247,6 +253,7 @@ class Resident:
             self._orchestrator,
             self._worker,
             self._address + start * row,
+            self._block,
             (stop - start, *self._shape[1:]),
             self._dtype,
             base=self if self._base is None else self._base,
@@ -272,18 +279,27 @@ class Resident:
 
     def free(self) -> None:
         """Give the memory back, when the tasks that were submitted with it are done; of registered
-        memory: Orchestrator.unregister_memory. Again: nothing."""
+        memory: Orchestrator.unregister_memory. Again: nothing. UnavailableError if it was lost
+        with its worker; then it counts as freed."""
         if self._base is not None:
             raise ValueError("this is a view: free the array that it was made of")
-        if self._freed:
+        try:
+            block = self._owned.pop()
+        except IndexError:
             return
         raw = self._orchestrator._raw
-        if self._registered:
-            raw.unregister_memory(self._worker, self._address)
-        else:
-            raw.free(self._worker, self._address)
-        self._freed = True
-        self._keeps = None
+        try:
+            if self._registered:
+                raw.unregister_memory(self._worker, self._address, block)
+            else:
+                raw.free(self._worker, self._address, block)
+        except BaseException as error:
+            if not isinstance(error, Error) or error.code not in _GONE:
+                self._owned.append(block)
+            raise
+        finally:
+            if not self._owned:
+                self._orchestrator._foreign.pop(block, None)
 
     def __enter__(self) -> Resident:
         return self
@@ -297,8 +313,8 @@ class Resident:
         self.free()
 
     def __del__(self) -> None:
-        # Of one that was never made there is nothing.
-        if getattr(self, "_freed", True) or self._base is not None or self._registered:
+        # Of one that was never made there is nothing. What is registered stays so.
+        if not getattr(self, "_owned", None) or self._registered:
             return
         # The worker is lost, or the orchestrator closed: it is gone.
         with contextlib.suppress(Exception):
@@ -365,11 +381,11 @@ def arguments_of(orchestrator: Orchestrator, arguments: Iterable[Any]) -> Argume
             if writes and value.read_only:
                 raise ValueError(f"argument {len(tensors)} cannot be written to")
             shape = list(value.shape)
-            tensors.append((argument.tag, value.address, shape, value.dtype, True))
+            tensors.append((argument.tag, value.address, shape, value.dtype, value._block))
             keeps.append(value)
             continue
         host = host_of(value, writes)
         address = host.address if host.nbytes else 0
-        tensors.append((argument.tag, address, list(host.shape), host.dtype.name, False))
+        tensors.append((argument.tag, address, list(host.shape), host.dtype.name, 0))
         keeps.append(host.keeps)
     return Arguments((tensors, scalars), tuple(keeps), tuple(written))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import struct
 import traceback
@@ -135,24 +136,49 @@ class Call:
         """Launch a kernel that the function was registered with, by its number or its name.
 
         An argument is a tensor, with the access of its tag unless ``In``, ``Out`` or ``InOut``
-        says otherwise, or a value (:func:`keel.task.f32`, ...).
+        says otherwise, or a value (:func:`keel.task.f32`, ...). A launch that was refused makes
+        the task fail even if the function goes on.
         """
-        if isinstance(kernel, str):
-            number = self._kernels.get(kernel)
-            if number is None:
-                names = ", ".join(self._kernels) or "none"
-                raise KeyError(f"the function has no kernel {kernel!r}; it has {names}")
-        else:
-            number = kernel
-        self._raw.launch(
-            number,
-            _three(grid, "grid"),
-            _three(block, "block"),
-            shared_memory,
-            [_launched(argument) for argument in arguments],
-        )
+        try:
+            self._raw.launch(
+                self._number(kernel),
+                _three(grid, "grid"),
+                _three(block, "block"),
+                shared_memory,
+                [self._launched(argument) for argument in arguments],
+            )
+        except Exception as error:
+            # The task fails, also if the function goes on; unless the call is over.
+            with contextlib.suppress(Error):
+                self._raw.refuse(*describe(error))
+            raise
 
     # --- For this module ---
+
+    def _number(self, kernel: int | str) -> int:
+        if not isinstance(kernel, str):
+            return kernel
+        number = self._kernels.get(kernel)
+        if number is None:
+            names = ", ".join(self._kernels) or "none"
+            raise KeyError(f"the function has no kernel {kernel!r}; it has {names}")
+        return number
+
+    def _launched(self, argument: Any) -> tuple[int, int, int] | bytes:
+        tag = None
+        if isinstance(argument, In):
+            tag, argument = argument.tag, argument.value
+            if not isinstance(argument, Tensor):
+                raise TypeError("a kernel works with tensors of the call")
+        if isinstance(argument, Tensor):
+            if argument._call is not self:
+                raise ValueError("this tensor is of another call")
+            return argument.tag.tag if tag is None else tag, argument.address, argument.nbytes
+        if isinstance(argument, (int, float)) and not hasattr(argument, "dtype"):
+            raise TypeError(
+                f"how wide is {argument!r}? Say keel.task.u32, u64, i32, i64, f32 or f64 of it"
+            )
+        return bytes(memoryview(argument).cast("B"))
 
     def _array(self, address: int, shape: tuple[int, ...], dtype: DType) -> Array:
         nbytes = math.prod(shape) * dtype.itemsize
@@ -163,16 +189,6 @@ class Call:
     def _end(self) -> None:
         for array in self._taken:
             array.close()
-
-
-def _launched(argument: Tensor | In | bytes) -> tuple[int, int, int] | bytes:
-    if isinstance(argument, Tensor):
-        return argument.tag.tag, argument.address, argument.nbytes
-    if isinstance(argument, In):
-        if not isinstance(argument.value, Tensor):
-            raise TypeError("a kernel works with tensors of the call")
-        return argument.tag, argument.value.address, argument.value.nbytes
-    return bytes(argument)
 
 
 def describe(error: BaseException) -> tuple[str, str]:
@@ -188,7 +204,8 @@ def describe(error: BaseException) -> tuple[str, str]:
     frames = traceback.extract_tb(error.__traceback__)
     if frames:
         text += f" ({frames[-1].filename}, line {frames[-1].lineno})"
-    return code, text
+    # Half of a pair of surrogates has no encoding.
+    return code, text.encode("utf-8", "replace").decode()
 
 
 def called(function: Callable[[Call], object], kernels: Sequence[str]) -> _keel.Callback:

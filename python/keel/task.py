@@ -24,7 +24,6 @@ import contextlib
 import math
 import operator
 import os
-import threading
 import time
 import weakref
 from collections import deque
@@ -119,11 +118,13 @@ class Callable:
 class Task:
     """What one submitted task, or group, is doing. It stays valid after its orchestrator."""
 
-    __slots__ = ("__weakref__", "_raw", "_written")
+    __slots__ = ("__weakref__", "_kept", "_raw", "_written")
 
-    def __init__(self, raw: _keel.Task, written: tuple[Any, ...]) -> None:
+    def __init__(self, raw: _keel.Task, written: tuple[Any, ...], kept: list[object]) -> None:
         self._raw = raw
         self._written = written
+        # What it was given, until it is done; shared with the orchestrator.
+        self._kept = kept
 
     @property
     def id(self) -> int:
@@ -147,7 +148,11 @@ class Task:
     def wait(self, timeout: float | None = None) -> None:
         """Until it is done; raises its error. WaitTimeoutError after ``timeout`` seconds, and the
         task goes on; a task whose own time was up has that error too, and is ``done``."""
-        self._raw.wait(timeout)
+        try:
+            self._raw.wait(timeout)
+        finally:
+            if self._raw.done:
+                self._kept.clear()
 
     def result(self, timeout: float | None = None) -> Any:
         """As :meth:`wait`, and then what it wrote: the array that was given as ``Out`` or
@@ -256,10 +261,11 @@ class Orchestrator:
             devices = (devices,)
         self._devices = [name_of(device) for device in devices]
         self._transport = transport
-        self._lock = threading.Lock()
-        # What tasks have until they are done.
-        self._pending: deque[tuple[_keel.Task, tuple[object, ...]]] = deque()
+        # What tasks have until they are done; only the extension changes it.
+        self._pending: deque[tuple[_keel.Task, list[object]]] = deque()
         self._swept = 0
+        # Registered memory, by its block, until it is unregistered.
+        self._foreign: dict[int, object] = {}
         self._raw = _keel.create_orchestrator(
             self._devices,
             transport,
@@ -292,14 +298,14 @@ class Orchestrator:
     def malloc(self, worker: int, shape: ShapeLike, dtype: DTypeLike = "float32") -> Resident:
         """Memory on a worker, with whatever was there before."""
         lengths, kind = _shape_of(shape), dtype_of(dtype)
-        address = self._raw.malloc(worker, math.prod(lengths) * kind.itemsize)
-        return Resident._of(self, worker, address, lengths, kind)
+        address, number = self._raw.malloc(worker, math.prod(lengths) * kind.itemsize)
+        return Resident._of(self, worker, address, number, lengths, kind)
 
     def upload(self, worker: int, source: Any) -> Resident:
         """Memory on a worker with a copy of an array on the host."""
         host = host_of(source, False)
         block = self.malloc(worker, host.shape, host.dtype.name)
-        self._raw.copy_to(worker, block.address, host.address, host.nbytes)
+        self._raw.copy_to(worker, block.address, host.address, host.nbytes, block._block)
         return block
 
     def free(self, block: Resident) -> None:
@@ -315,7 +321,9 @@ class Orchestrator:
         self._check(
             destination, host.dtype.name, host.shape, isinstance(source, (bytes, bytearray))
         )
-        self._raw.copy_to(destination.worker, destination.address, host.address, host.nbytes)
+        self._raw.copy_to(
+            destination.worker, destination.address, host.address, host.nbytes, destination._block
+        )
 
     def copy_from(self, source: Resident, destination: Any = None) -> Any:
         """To the host, into ``destination`` or a new NumPy array, which is returned. Waits for the
@@ -324,15 +332,16 @@ class Orchestrator:
             return self._own(source).numpy()
         host = host_of(destination, True)
         self._check(source, host.dtype.name, host.shape, isinstance(destination, bytearray))
-        self._raw.copy_from(source.worker, source.address, host.address, host.nbytes)
+        self._raw.copy_from(source.worker, source.address, host.address, host.nbytes, source._block)
         return destination
 
     def register_memory(self, worker: int, array: Any) -> Resident:
         """Memory of the worker's device that somebody else allocated: a keel.Array, or a tensor
         with ``__cuda_array_interface__`` or ``__dlpack__``. Tasks use it where it is.
 
-        It is kept alive until :meth:`unregister_memory`. What is queued for a keel.Array is waited
-        for; of other libraries' tensors, and of work that comes later, the order is the caller's.
+        It is kept alive until :meth:`unregister_memory`, or as long as the orchestrator, whether
+        the result of this is or not. What is queued for a keel.Array is waited for; of other
+        libraries' tensors, and of work that comes later, the order is the caller's.
         """
         if self._transport != "thread":
             raise UnsupportedError(
@@ -344,25 +353,21 @@ class Orchestrator:
         if not 0 <= worker < len(self._devices):
             raise ValueError(f"there is no worker {worker}: there are {len(self._devices)}")
         device = self._devices[worker]
+        keeps: object = array
         if isinstance(array, Array):
             if array.device != device:
                 raise ValueError(f"the array is on {array.device}, worker {worker} on {device}")
             array.stream.synchronize()
             address, nbytes, shape, kind = array.address, array.nbytes, array.shape, array._dtype
             read_only = array.read_only
+            keeps = (array, array._storage.share())  # also if it is closed
         else:
             address, nbytes = span_of(array, device)
             kind, shape, read_only = foreign_of(array)
-        self._raw.register_memory(worker, address, nbytes)
+        block = self._raw.register_memory(worker, address, nbytes)
+        self._foreign[block] = keeps
         return Resident._of(
-            self,
-            worker,
-            address,
-            shape,
-            kind,
-            registered=True,
-            keeps=array,
-            read_only=read_only,
+            self, worker, address, block, shape, kind, registered=True, read_only=read_only
         )
 
     def unregister_memory(self, block: Resident) -> None:
@@ -439,9 +444,10 @@ class Orchestrator:
         """
         self._registered(callable)
         given = arguments_of(self, arguments)
-        raw = self._raw.submit(callable._id, given.raw, worker, timeout)
-        self._keep(raw, (callable._callback, *given.keeps))
-        return Task(raw, given.written)
+        kept = [callable._callback, *given.keeps]
+        raw = self._raw.submit(callable._id, given.raw, worker, timeout, self._pending, kept)
+        self._sweep(len(self._pending) > 2 * self._swept + 64)
+        return Task(raw, given.written, kept)
 
     def submit_group(
         self,
@@ -454,12 +460,17 @@ class Orchestrator:
         each on a worker of its own; ``workers`` names one for each, or is empty."""
         self._registered(callable)
         given: list[Arguments] = [arguments_of(self, member) for member in members]
+        kept = [callable._callback, *(each for member in given for each in member.keeps)]
         raw = self._raw.submit_group(
-            callable._id, [member.raw for member in given], list(workers), timeout
+            callable._id,
+            [member.raw for member in given],
+            list(workers),
+            timeout,
+            self._pending,
+            kept,
         )
-        keeps = [kept for member in given for kept in member.keeps]
-        self._keep(raw, (callable._callback, *keeps))
-        return Task(raw, tuple(each for member in given for each in member.written))
+        self._sweep(len(self._pending) > 2 * self._swept + 64)
+        return Task(raw, tuple(each for member in given for each in member.written), kept)
 
     def wait_all(self, timeout: float | None = None) -> None:
         """Until everything that was submitted before is done, whatever came of it."""
@@ -493,28 +504,18 @@ class Orchestrator:
         raw = getattr(self, "_raw", None)
         if raw is not None:
             raw.close()
+            self._sweep(True)
 
     def __repr__(self) -> str:
         return f"<keel.task.Orchestrator of {', '.join(self._devices)}>"
 
     # --- For this module ---
 
-    def _keep(self, task: _keel.Task, kept: tuple[object, ...]) -> None:
-        with self._lock:
-            self._pending.append((task, kept))
-            full = len(self._pending) > 2 * self._swept + 64
-        self._sweep(full)
-
-    def _sweep(self, all_of_them: bool) -> None:
+    def _sweep(self, everywhere: bool) -> None:
         """Lets go of what tasks that are done had: from the front, or wherever they are."""
-        gone: list[object] = []  # goes without the lock: it may call this object
-        with self._lock:
-            while self._pending and self._pending[0][0].done:
-                gone.append(self._pending.popleft())
-            if all_of_them:
-                gone.extend(each for each in self._pending if each[0].done)
-                self._pending = deque(each for each in self._pending if not each[0].done)
-                self._swept = len(self._pending)
+        _keel.sweep_tasks(self._pending, everywhere)
+        if everywhere:
+            self._swept = len(self._pending)
 
     def _own(self, block: Resident) -> Resident:
         if block._orchestrator is not self:
@@ -526,7 +527,8 @@ class Orchestrator:
             raise ValueError("this callable is of another orchestrator")
 
     def _check(self, block: Resident, dtype: str, shape: tuple[int, ...], raw: bool) -> None:
-        self._own(block)
+        if self._own(block).freed:
+            raise ValueError("this memory was freed")
         if raw:
             if shape[0] != block.nbytes:
                 raise ValueError(f"{shape[0]} bytes are given, and {block.nbytes} on the worker")

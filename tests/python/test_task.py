@@ -147,8 +147,11 @@ def test_memory_on_a_worker(either: task.Orchestrator) -> None:
     block.free()
     block.free()
     assert (block.freed, view.freed) == (True, True)
-    with pytest.raises(keel.InvalidArgumentError):
-        block.numpy()
+    fresh = either.malloc(1, (3, 4), "int32")  # perhaps where the other was
+    for use in (block.numpy, view.numpy, lambda: block.copy_from(source)):
+        with pytest.raises(ValueError, match="this memory was freed"):
+            use()
+    fresh.free()
 
 
 def test_memory_goes_with_its_object(orchestrator: task.Orchestrator) -> None:
@@ -203,6 +206,14 @@ def test_memory_of_others(orchestrator: task.Orchestrator) -> None:
     assert gone() is not None
     orchestrator.unregister_memory(known)
     assert gone() is None
+    # Whatever becomes of the array, and of what stands for the registration.
+    before = keel.memory.memory_allocated("sim:1")
+    closed = keel.zeros(1000, device="sim:1")
+    known = orchestrator.register_memory(1, closed)
+    closed.close()
+    del closed, known
+    gc.collect()
+    assert keel.memory.memory_allocated("sim:1") > before
 
 
 class Interface:
@@ -310,10 +321,24 @@ def test_a_function_works_with_arrays(orchestrator: task.Orchestrator) -> None:
     assert np.array_equal(y, 2 * x)
     (call, taken) = kept.pop()
     assert taken.closed
+    assert call.stream.closed
     with pytest.raises(keel.StateError, match="over"):
         call.launch(0)
     with pytest.raises(keel.StateError, match="over"):
         call[0].array()
+
+
+def test_an_array_of_a_function_outlives_its_worker() -> None:
+    kept: list[keel.Array] = []
+    with task.Orchestrator(["sim:0"]) as made:
+        made.register(
+            lambda call: kept.append(keel.from_numpy(np.arange(5.0), device="sim:0"))
+        )().wait(60)
+    # On the stream of a worker that is no more.
+    assert kept[0].numpy().tolist() == [0, 1, 2, 3, 4]
+    kept[0].copy_from(np.ones(5))
+    kept.clear()
+    keel.zeros(5, "float64", device="sim:0").close()
 
 
 def test_scalars(orchestrator: task.Orchestrator) -> None:
@@ -349,6 +374,10 @@ def test_what_a_function_raises_is_the_error(orchestrator: task.Orchestrator) ->
     def leaves(call: task.Call) -> None:
         raise SystemExit(3)
 
+    @orchestrator.callable
+    def broken(call: task.Call) -> None:
+        raise ValueError("half \ud800 of it")
+
     x = np.zeros(4, "float32")
     first = wrong(InOut(x))
     after = wrong(InOut(x))
@@ -363,7 +392,40 @@ def test_what_a_function_raises_is_the_error(orchestrator: task.Orchestrator) ->
         careless().wait(60)
     with pytest.raises(keel.Error, match="SystemExit: 3"):
         leaves().wait(60)
+    with pytest.raises(keel.Error, match=r"ValueError: half \? of it"):
+        broken().wait(60)
     assert [report.restarts for report in orchestrator.report()] == [0, 0]
+
+
+def test_a_refused_launch_fails_the_task(orchestrator: task.Orchestrator) -> None:
+    other: list[task.Tensor] = []
+    x = np.zeros(4, "float32")
+    orchestrator.register(lambda call: other.append(call[0]))(x).wait(60)
+    for arguments, kind, text in (
+        ((10,), TypeError, "how wide is 10"),
+        ((0.5,), TypeError, "how wide is 0.5"),
+        ((other[0],), ValueError, "another call"),
+        ((In(b"1234"),), TypeError, "tensors of the call"),
+        ((b"1" * 17,), ValueError, "1 to 16 bytes"),
+    ):
+
+        @orchestrator.callable(kernels=["keel_add"])
+        def careless(
+            call: task.Call, arguments: Any = arguments, kind: Any = kind, text: str = text
+        ) -> None:
+            with pytest.raises(kind, match=text):
+                call.launch("keel_add", *arguments)
+
+        with pytest.raises(keel.Error, match=text):
+            careless().wait(60)
+
+    @orchestrator.callable
+    def nameless(call: task.Call) -> None:
+        with pytest.raises(KeyError, match="it has none"):
+            call.launch("keel_add")
+
+    with pytest.raises(keel.Error, match="no kernel 'keel_add'"):
+        nameless().wait(60)
 
 
 def test_a_function_uses_the_orchestrator(orchestrator: task.Orchestrator) -> None:
@@ -453,6 +515,71 @@ def test_a_task_that_takes_too_long(orchestrator: task.Orchestrator) -> None:
     assert sum(report.restarts for report in orchestrator.report()) == 1
 
 
+def test_a_time_too_short_for_a_nanosecond_is_not_for_ever(
+    orchestrator: task.Orchestrator,
+) -> None:
+    gate = Gate()
+    held = orchestrator.register(gate)
+    with pytest.raises(keel.WaitTimeoutError):
+        orchestrator.submit(held, timeout=1e-12).wait(60)
+    gate.open.set()
+
+
+def test_memory_that_was_lost_is_not_what_is_there_now(orchestrator: task.Orchestrator) -> None:
+    gate = Gate()
+    held = orchestrator.register(gate)
+    before = keel.memory.memory_allocated("sim:0")
+    old = [orchestrator.malloc(0, 1000) for _ in range(8)]
+    with pytest.raises(keel.WaitTimeoutError):
+        orchestrator.submit(held, worker=0, timeout=0.02).wait(60)
+    gate.open.set()
+    orchestrator.submit(held, worker=0).wait(60)
+    # The old engine lets its memory go when its function has ended.
+    until = time.monotonic() + 60
+    while keel.memory.memory_allocated("sim:0") != before and time.monotonic() < until:
+        time.sleep(0.001)
+    fresh = [orchestrator.upload(0, np.full(1000, i, "float32")) for i in range(8)]
+    assert {each.address for each in old} & {each.address for each in fresh}
+    with pytest.raises(keel.UnavailableError):
+        old[0].numpy()
+    with pytest.raises(keel.Error):
+        orchestrator.submit(held, old[0])
+    for each in old[:4]:
+        with pytest.raises(keel.UnavailableError):
+            each.free()
+        assert each.freed
+        each.free()
+    del old, each
+    for i, block in enumerate(fresh):
+        assert block.numpy().tolist() == [float(i)] * 1000
+    assert orchestrator.report()[0].restarts == 1
+
+
+def test_waiting_for_all_is_not_waiting_for_what_comes_later(
+    orchestrator: task.Orchestrator,
+) -> None:
+    first, later = Gate(), Gate()
+    one = orchestrator.submit(orchestrator.register(first), worker=0)
+    two: list[task.Task] = []
+    held = orchestrator.register(later)
+
+    def produce() -> None:
+        # After the wait has begun, and longer than it looks for signals.
+        time.sleep(0.15)
+        two.append(orchestrator.submit(held, worker=1))
+        time.sleep(0.15)
+        first.open.set()
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    orchestrator.wait_all(60)
+    assert one.done
+    producer.join()
+    assert not two[0].done
+    later.open.set()
+    two[0].wait(60)
+
+
 def test_a_task_keeps_what_it_was_given(orchestrator: task.Orchestrator) -> None:
     gate = Gate()
     held = orchestrator.register(gate)
@@ -467,7 +594,6 @@ def test_a_task_keeps_what_it_was_given(orchestrator: task.Orchestrator) -> None
         numbers.extend(b"more")  # its memory must stay
     gate.open.set()
     done.wait(60)
-    orchestrator.wait_all(60)
     gc.collect()
     assert weak() is None
     numbers.extend(b"more")

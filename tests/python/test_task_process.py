@@ -21,7 +21,8 @@ def test_the_end_of_the_interpreter_with_tasks_under_way(run: Run) -> None:
         "x = numpy.zeros(1000)\n"
         "tasks = [o.submit(short, task.InOut(x)) for _ in range(1000)]\n"
         "tasks[2].wait()\n"
-        "print('done')\n"
+        "print('done')\n",
+        KEEL_LOG="off",  # a worker may be given up
     )
     assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", "")
 
@@ -88,6 +89,35 @@ def test_an_interrupt_ends_a_wait(run: Run) -> None:
         "go.set(); t.wait()\n"
     )
     assert (result.stdout, result.stderr) == ("interrupted\ninterrupted\n", "")
+
+
+def test_an_interrupt_leaves_no_task_without_its_arrays(run: Run) -> None:
+    result = run(
+        START + "import signal\n"
+        "class Interrupt(Exception): pass\n"
+        "inside, hits, go = False, 0, threading.Event()\n"
+        "def handler(*_):\n"
+        "    global inside\n"
+        "    if inside: inside = False; raise Interrupt\n"
+        "signal.signal(signal.SIGALRM, handler)\n"
+        "@o.callable\n"
+        "def hold(call): go.wait()\n"
+        "x = numpy.zeros(10)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)\n"
+        "until = time.monotonic() + 0.5\n"
+        "while time.monotonic() < until:\n"
+        "    try:\n"
+        "        inside = True\n"
+        "        while time.monotonic() < until: o.submit(hold, task.InOut(x), worker=0)\n"
+        "        inside = False\n"
+        "    except Interrupt: hits += 1\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0)\n"
+        "assert hits > 0\n"
+        "print(o.live_tasks - len(o._pending))\n"
+        "go.set()\n",
+        KEEL_LOG="off",
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, "0\n", "")
 
 
 def test_a_forked_child_is_refused(run: Run) -> None:
