@@ -373,18 +373,17 @@ Command AddBench(CLI::App& parent) {
   auto options = std::make_shared<Options>();
   CLI::App* app = parent.add_subcommand(
       "bench", "Measure memory, copies, replayed graphs and tasks on a device");
-  app->add_option(
-         "WHAT", options->what,
-         "alloc: device memory, pairs of Allocate and Free\n"
-         "churn: device memory, random requests; checks that nothing leaks, nothing\n"
-         "       fails without need, the cache can be emptied and is used\n"
-         "graph: a step of a recorded program whose buffers move, by what is done about\n"
-         "       it: re-recorded, updated, copied, patched, remapped, traced again\n"
-         "host:  pinned host memory, pairs and what is held beyond what is asked for\n"
-         "h2d:   copies between pageable memory and the device, own and staged\n"
-         "task:  a task that does nothing through the whole pipeline, beside a bare round\n"
-         "       trip between two threads, or two processes\n"
-         "train: a training step with memory of several kinds, and the calls it makes")
+  app->add_option("WHAT", options->what,
+                  "alloc: device memory, pairs of Allocate and Free\n"
+                  "churn: device memory, random requests; checks that nothing leaks, nothing\n"
+                  "       fails without need, the cache can be emptied and is used\n"
+                  "graph: a step of a recorded program whose buffers move, by what is done about\n"
+                  "       it: re-recorded, updated, copied, patched, remapped, traced again\n"
+                  "host:  pinned host memory, pairs and what is held beyond what is asked for\n"
+                  "h2d:   copies between pageable memory and the device, own and staged\n"
+                  "task:  a task that does nothing through the whole pipeline, beside a bare\n"
+                  "       round trip between two threads, or two processes\n"
+                  "train: a training step with memory of several kinds, and the calls it makes")
       ->type_name("")
       ->required()
       ->check(CLI::Validator(CheckWhat, "", "what"));
