@@ -265,6 +265,7 @@ nb::object SubmitGroup(const OrchestratorRef& self, std::uint64_t callable,
                        const nb::object& pending, const nb::list& kept) {
   std::vector<task::BlockId> blocks;
   std::vector<task::Arguments> given;
+  given.reserve(members.size());
   for (const ArgumentsOf& member : members) given.push_back(Read(member, blocks));
   const task::SubmitOptions options{
       .worker = {}, .timeout = Nanoseconds(timeout), .blocks = blocks};

@@ -339,8 +339,8 @@ class Orchestrator:
         """Memory of the worker's device that somebody else allocated: a keel.Array, or a tensor
         with ``__cuda_array_interface__`` or ``__dlpack__``. Tasks use it where it is.
 
-        It is kept alive until :meth:`unregister_memory`, or as long as the orchestrator, whether
-        the result of this is or not. What is queued for a keel.Array is waited for; of other
+        It is kept alive until :meth:`unregister_memory` or :meth:`close`, whether the result of
+        this is or not. What is queued for a keel.Array is waited for; of other
         libraries' tensors, and of work that comes later, the order is the caller's.
         """
         if self._transport != "thread":
@@ -486,6 +486,7 @@ class Orchestrator:
         """Cancel what has not started, wait for what runs, end the workers. Again: nothing."""
         self._raw.close()
         self._sweep(True)
+        self._foreign.clear()
         _live.discard(self)
 
     def __enter__(self) -> Orchestrator:
