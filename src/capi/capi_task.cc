@@ -121,7 +121,7 @@ Result<task::SubmitOptions> OptionsOf(const keel_submit_options* from) {
 template <class Submit>
 Status AddTask(Submit submit, keel_task* task) {
   const auto object = std::make_shared<TaskObject>();
-  KEEL_ASSIGN(const keel_task handle, Add<keel_task>(object));
+  KEEL_ASSIGN(keel_task handle, Add<keel_task>(object));
   Result<task::TaskHandle> submitted = submit();
   if (!submitted.ok()) {
     KEEL_TRY(Remove(handle).status());

@@ -1,5 +1,5 @@
-// Peer: what serves a worker's lanes: threads of this process, a process, or a rank of MPI. Owns the
-// region, and whatever runs in it.
+// Peer: what serves a worker's lanes: threads of this process, a process, or a rank of MPI. Owns
+// the region, and whatever runs in it.
 //
 // Ended, Kill and WaitEnded may be called by any thread.
 #pragma once

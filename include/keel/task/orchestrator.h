@@ -101,8 +101,8 @@ struct OrchestratorOptions {
   std::chrono::nanoseconds control_timeout = std::chrono::seconds(60);
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(30);
   std::chrono::nanoseconds stop_timeout = std::chrono::seconds(5);
-  // Of a process or a rank: how much of the tensors on the host can be under way at a time. Costs nothing
-  // until it is used.
+  // Of a process or a rank: how much of the tensors on the host can be under way at a time. Costs
+  // nothing until it is used.
   Bytes shared_memory = 16_GiB;
   // Of a process: the program; empty: `keel-worker` beside the library or the program, or on PATH.
   std::string worker_program;
