@@ -44,11 +44,11 @@ Status CallCallers(Function function) {
   keel_status status = KEEL_STATUS_UNKNOWN;
   try {
     status = function();
-  } catch (const abi::__forced_unwind&) {
-    throw;  // the thread ends
   } catch (const std::exception& error) {
     return Internal(std::string("it threw: ") + error.what());
   } catch (...) {
+    // What ends a thread is no exception of C++: it has no type.
+    if (abi::__cxa_current_exception_type() == nullptr) throw;
     return Internal("it threw something");
   }
   if (status == KEEL_STATUS_OK) return OkStatus();

@@ -58,11 +58,11 @@ class Call final : public HostCall {
     Status status;
     try {
       status = (*run_.function)(*this);
-    } catch (const abi::__forced_unwind&) {
-      throw;  // the thread ends
     } catch (const std::exception& error) {
       return {StatusCode::kUnknown, fmt::format("it threw: {}", error.what())};
     } catch (...) {
+      // What ends a thread is no exception of C++: it has no type.
+      if (abi::__cxa_current_exception_type() == nullptr) throw;
       return {StatusCode::kUnknown, "it threw something"};
     }
     if (!IsTheEngines(status.code())) return status;

@@ -41,11 +41,11 @@ class Bridge {
   Result<std::shared_ptr<Session>> Start(int rank, const WorkerStart& start, Deadline deadline);
   // Does not wait: see Session.
   void Kill(const std::shared_ptr<Session>& session);
+  ~Bridge() = delete;  // never: the process ends with it
 
  private:
   class Impl;
   explicit Bridge(std::unique_ptr<Impl> impl);
-  ~Bridge() = delete;  // never: the process ends with it
   const std::unique_ptr<Impl> impl_;
 };
 

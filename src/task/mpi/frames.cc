@@ -101,7 +101,7 @@ Result<std::vector<Piece>> WindowPieces(Region& region, std::span<const Extent> 
 // --- Outbox --------------------------------------------------------------------------------------
 
 Status Outbox::Send(int rank, FrameTag tag, FrameHead head, std::span<const std::byte> message,
-                    std::span<const Piece> pieces, std::shared_ptr<const void> hold) {
+                    std::span<const Piece> pieces, const std::shared_ptr<const void>& hold) {
   head.pieces = static_cast<std::uint32_t>(pieces.size());
   head.message = static_cast<std::uint32_t>(message.size());
   std::vector<std::byte> bytes(sizeof(head) + message.size());

@@ -79,7 +79,8 @@ class Outbox {
   explicit Outbox(Port& port) : port_(port) {}
   // `hold` is what the pieces lie in. The head's counts are filled in.
   Status Send(int rank, FrameTag tag, FrameHead head, std::span<const std::byte> message,
-              std::span<const Piece> pieces = {}, std::shared_ptr<const void> hold = nullptr);
+              std::span<const Piece> pieces = {},
+              const std::shared_ptr<const void>& hold = nullptr);
   // Forgets what has arrived. True: something has.
   Result<bool> Progress();
   bool empty() const { return sent_.empty(); }

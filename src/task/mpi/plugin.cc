@@ -25,14 +25,14 @@ int Check(int code, const char* call, KeelMpiError* error) {
 
 template <class Handle>
 void Put(KeelMpiHandle* to, Handle from) {
-  static_assert(sizeof(from) <= sizeof(to->bytes));
-  std::memcpy(to->bytes, &from, sizeof(from));
+  static_assert(sizeof(Handle) <= sizeof(to->bytes));
+  std::memcpy(to->bytes, static_cast<const void*>(&from), sizeof(Handle));
 }
 
 template <class Handle>
 Handle Get(const KeelMpiHandle* from) {
   Handle handle;
-  std::memcpy(&handle, from->bytes, sizeof(handle));
+  std::memcpy(static_cast<void*>(&handle), from->bytes, sizeof(Handle));
   return handle;
 }
 

@@ -125,7 +125,7 @@ class RankServer {
   Status LookAfter();
   // Whether nothing is being received.
   bool Idle() const { return tasks_.idle() && control_.idle() && life_.idle(); }
-  Status Say(Life life, std::uint64_t session = 0) {
+  Status Say(const Life& life, std::uint64_t session = 0) {
     return outbox_.Send(kOrchestratorRank, kLifeTag, {.session = session}, Encode(life));
   }
 
@@ -462,8 +462,8 @@ Status ServeMpi(const MpiWorkerOptions& options) {
       std::make_unique<mpi::RankServer>(*port, std::move(device), doorbell, std::move(parent));
   if (Status served = server->Serve(); !served.ok()) {
     // MPI is not finalised, and may have memory of these until the process exits.
-    static_cast<void>(server.release());
-    static_cast<void>(port.release());
+    static_cast<void>(server.release());  // NOLINT(bugprone-unused-return-value)
+    static_cast<void>(port.release());    // NOLINT(bugprone-unused-return-value)
     return served;
   }
   const mpi::Watchdog watchdog("the end of MPI", Deadline::After(mpi::kFinishTime),
