@@ -19,6 +19,8 @@
 namespace keel::cli {
 namespace {
 
+std::uint32_t BitsOf(float value) { return std::bit_cast<std::uint32_t>(value); }
+
 constexpr std::size_t kRequests = 100;
 constexpr std::uint32_t kRows = 4;    // of a request
 constexpr std::uint32_t kWidth = 64;  // of a layer, both ways
@@ -100,7 +102,7 @@ struct Requests {
   Status Check(std::size_t requests, std::string_view how) const {
     for (std::size_t layer = 0; layer < kLayers; ++layer) {
       for (std::size_t i = 0; i < requests * kFloats; ++i) {
-        if (std::memcmp(&made[layer][i], &expected[layer][i], sizeof(float)) == 0) continue;
+        if (BitsOf(made[layer][i]) == BitsOf(expected[layer][i])) continue;
         return Internal(fmt::format(
             "with weights that {}, element {} of request {} after layer {} is {}; the "
             "host computes {}",
@@ -291,6 +293,7 @@ Result<Shown> RunPipeline(const StepContext& context) {
   KEEL_ASSIGN(const hal::ModuleSource kernels, context.device->StandardKernels());
   KEEL_ASSIGN(const task::Image image, LayerImage(kernels));
   std::vector<Layer> layers;
+  layers.reserve(kLayers);
   for (std::uint32_t i = 0; i < kLayers; ++i) {
     layers.push_back(Layer::Create(i, ExpertsOf(context.options.weights)));
   }
