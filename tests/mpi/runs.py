@@ -25,7 +25,7 @@ OWN_PROGRAM = os.environ["KEEL_MPI_OWN_PROGRAM"]
 TASK_TEST = os.environ["KEEL_TASK_TEST"]
 
 # Seconds; longer than any run takes.
-LONG = 60
+LONG = 180
 
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)

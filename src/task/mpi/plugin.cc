@@ -23,6 +23,8 @@ int Check(int code, const char* call, KeelMpiError* error) {
   return code == MPI_SUCCESS ? 0 : Fail(error, call, code);
 }
 
+// Of some MPIs the handles are pointers.
+// NOLINTBEGIN(bugprone-sizeof-expression)
 template <class Handle>
 void Put(KeelMpiHandle* to, Handle from) {
   static_assert(sizeof(Handle) <= sizeof(to->bytes));
@@ -35,6 +37,7 @@ Handle Get(const KeelMpiHandle* from) {
   std::memcpy(static_cast<void*>(&handle), from->bytes, sizeof(Handle));
   return handle;
 }
+// NOLINTEND(bugprone-sizeof-expression)
 
 int TooLarge(std::size_t size, KeelMpiError* error) {
   if (size <= INT_MAX) return 0;
