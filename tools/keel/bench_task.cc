@@ -210,8 +210,8 @@ std::vector<TaskCase> TaskCases(const BenchSetting& setting,
   std::vector<TaskCase> cases;
   for (const auto& [transport, name] : kTransports) {
     if (!transports.empty() && std::ranges::find(transports, name) == transports.end()) continue;
-    cases.push_back({fmt::format("tasks, {}", name), [=, transport = transport, name = name] {
-                       return Measure(setting, transport, name, process);
+    cases.push_back({fmt::format("tasks, {}", name), [=, over = transport, label = name] {
+                       return Measure(setting, over, label, process);
                      }});
   }
   return cases;
