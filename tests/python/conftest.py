@@ -27,6 +27,7 @@ os.environ["KEEL_LOG"] = "warn"
 os.environ.pop("KEEL_ALLOC_CONF", None)
 
 import keel  # noqa: E402
+from keel import task  # noqa: E402
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -77,3 +78,15 @@ def command_line() -> Path:
     if not CLI.exists():
         pytest.skip(f"{CLI} is not built")
     return CLI
+
+
+@pytest.fixture
+def orchestrator() -> Iterator[task.Orchestrator]:
+    with task.Orchestrator(["sim:0", "sim:1"]) as made:
+        yield made
+
+
+@pytest.fixture(params=["thread", "process"])
+def either(request: pytest.FixtureRequest) -> Iterator[task.Orchestrator]:
+    with task.Orchestrator([0, 1], transport=request.param) as made:
+        yield made
