@@ -161,52 +161,26 @@ Result<std::shared_ptr<ObjectOf<Handle>>> Remove(Handle handle) {
   return TableOf<Handle>().Remove(handle);
 }
 
-template Result<keel_device> Add<keel_device>(std::shared_ptr<ObjectOf<keel_device>>);
-template Result<std::shared_ptr<ObjectOf<keel_device>>> Find(keel_device);
-template Result<std::shared_ptr<ObjectOf<keel_device>>> Remove(keel_device);
-template Result<keel_stream> Add<keel_stream>(std::shared_ptr<ObjectOf<keel_stream>>);
-template Result<std::shared_ptr<ObjectOf<keel_stream>>> Find(keel_stream);
-template Result<std::shared_ptr<ObjectOf<keel_stream>>> Remove(keel_stream);
-template Result<keel_module> Add<keel_module>(std::shared_ptr<ObjectOf<keel_module>>);
-template Result<std::shared_ptr<ObjectOf<keel_module>>> Find(keel_module);
-template Result<std::shared_ptr<ObjectOf<keel_module>>> Remove(keel_module);
-template Result<keel_kernel> Add<keel_kernel>(std::shared_ptr<ObjectOf<keel_kernel>>);
-template Result<std::shared_ptr<ObjectOf<keel_kernel>>> Find(keel_kernel);
-template Result<std::shared_ptr<ObjectOf<keel_kernel>>> Remove(keel_kernel);
-template Result<keel_program_builder> Add<keel_program_builder>(
-    std::shared_ptr<ObjectOf<keel_program_builder>>);
-template Result<std::shared_ptr<ObjectOf<keel_program_builder>>> Find(keel_program_builder);
-template Result<std::shared_ptr<ObjectOf<keel_program_builder>>> Remove(keel_program_builder);
-template Result<keel_program> Add<keel_program>(std::shared_ptr<ObjectOf<keel_program>>);
-template Result<std::shared_ptr<ObjectOf<keel_program>>> Find(keel_program);
-template Result<std::shared_ptr<ObjectOf<keel_program>>> Remove(keel_program);
-template Result<keel_scratch_arena> Add<keel_scratch_arena>(
-    std::shared_ptr<ObjectOf<keel_scratch_arena>>);
-template Result<std::shared_ptr<ObjectOf<keel_scratch_arena>>> Find(keel_scratch_arena);
-template Result<std::shared_ptr<ObjectOf<keel_scratch_arena>>> Remove(keel_scratch_arena);
-template Result<keel_memory_budget> Add<keel_memory_budget>(
-    std::shared_ptr<ObjectOf<keel_memory_budget>>);
-template Result<std::shared_ptr<ObjectOf<keel_memory_budget>>> Find(keel_memory_budget);
-template Result<std::shared_ptr<ObjectOf<keel_memory_budget>>> Remove(keel_memory_budget);
-template Result<keel_executable> Add<keel_executable>(std::shared_ptr<ObjectOf<keel_executable>>);
-template Result<std::shared_ptr<ObjectOf<keel_executable>>> Find(keel_executable);
-template Result<std::shared_ptr<ObjectOf<keel_executable>>> Remove(keel_executable);
-template Result<keel_lease> Add<keel_lease>(std::shared_ptr<ObjectOf<keel_lease>>);
-template Result<std::shared_ptr<ObjectOf<keel_lease>>> Find(keel_lease);
-template Result<std::shared_ptr<ObjectOf<keel_lease>>> Remove(keel_lease);
-template Result<keel_output> Add<keel_output>(std::shared_ptr<ObjectOf<keel_output>>);
-template Result<std::shared_ptr<ObjectOf<keel_output>>> Find(keel_output);
-template Result<std::shared_ptr<ObjectOf<keel_output>>> Remove(keel_output);
-template Result<keel_orchestrator> Add<keel_orchestrator>(
-    std::shared_ptr<ObjectOf<keel_orchestrator>>);
-template Result<std::shared_ptr<ObjectOf<keel_orchestrator>>> Find(keel_orchestrator);
-template Result<std::shared_ptr<ObjectOf<keel_orchestrator>>> Remove(keel_orchestrator);
-template Result<keel_task> Add<keel_task>(std::shared_ptr<ObjectOf<keel_task>>);
-template Result<std::shared_ptr<ObjectOf<keel_task>>> Find(keel_task);
-template Result<std::shared_ptr<ObjectOf<keel_task>>> Remove(keel_task);
-template Result<keel_task_call> Add<keel_task_call>(std::shared_ptr<ObjectOf<keel_task_call>>);
-template Result<std::shared_ptr<ObjectOf<keel_task_call>>> Find(keel_task_call);
-template Result<std::shared_ptr<ObjectOf<keel_task_call>>> Remove(keel_task_call);
+// Every kind of handle has all three.
+#define KEEL_CAPI_HANDLE(Handle)                                          \
+  template Result<Handle> Add<Handle>(std::shared_ptr<ObjectOf<Handle>>); \
+  template Result<std::shared_ptr<ObjectOf<Handle>>> Find(Handle);        \
+  template Result<std::shared_ptr<ObjectOf<Handle>>> Remove(Handle)
+KEEL_CAPI_HANDLE(keel_device);
+KEEL_CAPI_HANDLE(keel_stream);
+KEEL_CAPI_HANDLE(keel_module);
+KEEL_CAPI_HANDLE(keel_kernel);
+KEEL_CAPI_HANDLE(keel_program_builder);
+KEEL_CAPI_HANDLE(keel_program);
+KEEL_CAPI_HANDLE(keel_scratch_arena);
+KEEL_CAPI_HANDLE(keel_memory_budget);
+KEEL_CAPI_HANDLE(keel_executable);
+KEEL_CAPI_HANDLE(keel_lease);
+KEEL_CAPI_HANDLE(keel_output);
+KEEL_CAPI_HANDLE(keel_orchestrator);
+KEEL_CAPI_HANDLE(keel_task);
+KEEL_CAPI_HANDLE(keel_task_call);
+#undef KEEL_CAPI_HANDLE
 
 Result<std::shared_ptr<StreamObject>> Find(const std::shared_ptr<DeviceMemory>& memory,
                                            keel_stream stream) {

@@ -177,7 +177,7 @@ class VendorDevice final : public hal::Device {
     bool idle = false;  // seen with nothing to do, which it then has until it is taken
   };
   // A command that is rewritten before its graph was handed to the device is slower in every launch
-  // after that, by a tenth of a microsecond. So it is handed over at once.
+  // after that. So it is handed over at once.
   Code Upload(void* exec) KEEL_EXCLUDES(streams_mutex_);
   // A retired stream with this priority and nothing to do; null if there is none.
   void* TakeRetired(int priority) KEEL_EXCLUDES(streams_mutex_);
