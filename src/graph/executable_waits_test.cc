@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <thread>
 
 #include "graph/graph_test.h"
+#include "keel/hal/event.h"
 
 namespace keel::graph {
 namespace {
@@ -118,13 +120,23 @@ TEST_F(WaitsTest, AWaitingAcquireGetsTheSlotThatIsGivenBack) {
   }
 }
 
-// Steps that come all the time do not keep Synchronize from ending.
+// Steps that come all the time do not keep Synchronize from ending. The thread that launches stays
+// at most `kAhead` steps ahead of the device: what is queued without a bound grows with every
+// Synchronize, because each waits for all that came during the last.
 TEST_F(WaitsTest, SynchronizeWaitsForWhatWasLaunchedBeforeIt) {
+  constexpr std::size_t kAhead = 8;
   const auto executable = Make(adding_, {.slots = 1});
   ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
+  std::array<hal::Event, kAhead> launched;
+  for (hal::Event& event : launched) event = Need(hal::Event::Create(bench_.inner()));
   std::atomic<bool> stop = false;
   std::thread busy([&] {
-    while (!stop) LaunchOne(*executable, bench_.stream());
+    for (std::size_t i = 0; !stop; ++i) {
+      const hal::Event& event = launched[i % kAhead];
+      if (i >= kAhead) EXPECT_TRUE(IsOk(event.Synchronize(Soon())));
+      LaunchOne(*executable, bench_.stream());
+      EXPECT_TRUE(IsOk(event.Record(bench_.stream())));
+    }
   });
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(IsOk(executable->Synchronize(Soon())));
   stop = true;
