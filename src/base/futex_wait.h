@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 #include "keel/base/deadline.h"
@@ -23,14 +24,70 @@ struct FutexWord {
 };
 static_assert(sizeof(FutexWord) == 8 && std::atomic<std::uint32_t>::is_always_lock_free);
 
-// Until the value differs from `seen`, for half a microsecond or so, without a look at the clock:
-// for who would otherwise first find out how long to wait. False: it did not.
-bool SpinBriefly(const FutexWord& word, std::uint32_t seen);
-
-// Until the value differs from `seen`. False: the deadline. Any number of threads.
-bool WaitWhile(FutexWord& word, std::uint32_t seen, Deadline deadline);
-
 // Adds one to the value and wakes everybody. What was written before is seen by who wakes.
 void Ring(FutexWord& word);
+// The same if somebody sleeps, and nothing otherwise. For who has changed something else, that the
+// ones who wait look at.
+void RingSleepers(FutexWord& word);
+
+namespace futex_wait {
+inline void Pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+// Lets others run. For who has spun for a while.
+void Yield();
+// Once, until the word is rung or the deadline passes, or for no reason.
+void Sleep(FutexWord& word, std::uint32_t seen, Deadline deadline);
+void Enter(FutexWord& word);
+void Leave(FutexWord& word);
+}  // namespace futex_wait
+
+// Until `ready()`, for half a microsecond or so, without a look at the clock: for who would
+// otherwise first find out how long to wait. False: it is not.
+template <class Ready>
+bool SpinUntil(const Ready& ready) {
+  for (int i = 0; i < 32; ++i) {
+    if (ready()) return true;
+    futex_wait::Pause();
+  }
+  return false;
+}
+
+// Until `ready()`. False: the deadline. Any number of threads. Whoever makes it ready calls Ring or
+// RingSleepers next.
+template <class Ready>
+bool WaitUntil(FutexWord& word, const Ready& ready, Deadline deadline) {
+  if (ready()) return true;
+  if (deadline.Passed()) return false;
+  constexpr auto kSpin = std::chrono::microseconds(30);
+  const auto until = Deadline::Clock::now() + kSpin;
+  do {
+    if (SpinUntil(ready)) return true;
+    futex_wait::Yield();
+  } while (Deadline::Clock::now() < until);
+  futex_wait::Enter(word);
+  bool is_ready = false;
+  for (;;) {
+    const std::uint32_t seen = word.value.load(std::memory_order_seq_cst);
+    is_ready = ready();
+    if (is_ready || deadline.Passed()) break;
+    futex_wait::Sleep(word, seen, deadline);
+  }
+  futex_wait::Leave(word);
+  return is_ready;
+}
+
+// Until the value differs from `seen`.
+inline bool SpinBriefly(const FutexWord& word, std::uint32_t seen) {
+  return SpinUntil([&] { return word.value.load(std::memory_order_acquire) != seen; });
+}
+inline bool WaitWhile(FutexWord& word, std::uint32_t seen, Deadline deadline) {
+  return WaitUntil(
+      word, [&] { return word.value.load(std::memory_order_acquire) != seen; }, deadline);
+}
 
 }  // namespace keel

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
@@ -55,6 +56,48 @@ TEST(FutexWaitTest, NoRingIsLost) {
   for (std::uint32_t i = 0; i < kRounds; ++i) {
     Ring(there);
     ASSERT_TRUE(WaitWhile(back, i, Deadline::After(std::chrono::seconds(60)))) << i;
+  }
+  peer.join();
+}
+
+TEST(FutexWaitTest, SleepersWaitForSomethingElseToo) {
+  FutexWord word{};
+  std::atomic<int> changed{0};
+  const auto ready = [&] { return changed.load(std::memory_order_acquire) != 0; };
+  EXPECT_FALSE(WaitUntil(word, ready, Deadline::After(milliseconds(5))));
+  RingSleepers(word);
+  EXPECT_EQ(word.value.load(), 0U) << "nobody sleeps";
+  std::thread sleeper([&] { EXPECT_TRUE(WaitUntil(word, ready, Deadline::Never())); });
+  EXPECT_TRUE(Soon([&] { return word.sleepers.load() == 1; }));
+  Ring(word);  // not what it waits for
+  changed.store(1, std::memory_order_release);
+  RingSleepers(word);
+  sleeper.join();
+  EXPECT_GE(word.value.load(), 2U);
+  EXPECT_EQ(word.sleepers.load(), 0U);
+}
+
+TEST(FutexWaitTest, NoChangeIsLost) {
+  FutexWord word{};
+  std::atomic<std::uint32_t> there{0};
+  std::atomic<std::uint32_t> back{0};
+  constexpr std::uint32_t kRounds = 20'000;
+  const auto wait = [&](const std::atomic<std::uint32_t>& value, std::uint32_t round) {
+    return WaitUntil(
+        word, [&] { return value.load(std::memory_order_acquire) == round; },
+        Deadline::After(std::chrono::seconds(60)));
+  };
+  std::thread peer([&] {
+    for (std::uint32_t i = 1; i <= kRounds; ++i) {
+      if (!wait(there, i)) return;
+      back.store(i, std::memory_order_release);
+      RingSleepers(word);
+    }
+  });
+  for (std::uint32_t i = 1; i <= kRounds; ++i) {
+    there.store(i, std::memory_order_release);
+    RingSleepers(word);
+    ASSERT_TRUE(wait(back, i)) << i;
   }
   peer.join();
 }

@@ -116,6 +116,7 @@ Result<Reply> ControlCalls::Await(std::uint64_t number, Deadline deadline) {
           Internal(fmt::format("it answered request {}, which nobody waits for", reply->number)));
     }
     KEEL_TRY(loss);
+    if (const Status lane = replies_.Check(); !lane.ok()) return Nonsense(lane);
     // Only this side changes it otherwise: a worker that finds another number is silent.
     if (const std::uint64_t ticket = peer_.region().header().ticket.load();
         ticket != number && ticket != (number | kBegun)) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -17,6 +18,12 @@ constexpr std::size_t kSize = 4096;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 class SharedDoorbell final : public Doorbell {
+  auto Ready(std::uint32_t seen, std::span<const Sign> answers) const {
+    return [this, seen, answers] {
+      return std::ranges::any_of(answers, &Sign::there) || value() != seen;
+    };
+  }
+
  public:
   static Result<std::shared_ptr<Doorbell>> Map(UniqueFd file) {
     void* const page = mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
@@ -27,11 +34,14 @@ class SharedDoorbell final : public Doorbell {
   ~SharedDoorbell() override { munmap(word_, kSize); }
 
   std::uint32_t value() const override { return word_->value.load(std::memory_order_acquire); }
-  bool SpinWhile(std::uint32_t seen) override { return SpinBriefly(*word_, seen); }
-  bool WaitWhile(std::uint32_t seen, Deadline deadline) override {
-    return keel::WaitWhile(*word_, seen, deadline);
+  bool SpinWhile(std::uint32_t seen, std::span<const Sign> answers) override {
+    return SpinUntil(Ready(seen, answers));
+  }
+  bool WaitWhile(std::uint32_t seen, std::span<const Sign> answers, Deadline deadline) override {
+    return WaitUntil(*word_, Ready(seen, answers), deadline);
   }
   void Ring() override { keel::Ring(*word_); }
+  void RingSleepers() override { keel::RingSleepers(*word_); }
   int descriptor() const override { return file_.get(); }
 
  private:

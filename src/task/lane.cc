@@ -21,10 +21,10 @@ class Checksum {
   std::uint64_t sum_ = 0;
 };
 
-std::uint32_t ChecksumOf(const RecordHeader& header, std::span<const std::byte> message) {
+std::uint32_t ChecksumOf(std::uint64_t sequence, std::span<const std::byte> message) {
   Checksum checksum;
-  checksum.Add(header.sequence);
-  checksum.Add(header.length);
+  checksum.Add(sequence);
+  checksum.Add(message.size());
   std::uint64_t word = 0;
   while (message.size() >= sizeof(word)) {
     std::memcpy(&word, message.data(), sizeof(word));
@@ -59,6 +59,8 @@ void CopyOut(std::span<std::byte> bytes, std::span<const std::byte> ring, std::u
   }
 }
 
+std::atomic_ref<std::uint64_t> Number(LaneSlot& slot) { return std::atomic_ref(slot.sequence); }
+
 Status DamagedLane(const char* what) {
   return Internal(
       fmt::format("a lane between the orchestrator and the worker is damaged: {}", what));
@@ -68,48 +70,45 @@ Status DamagedLane(const char* what) {
 
 Status LaneWriter::Check() {
   read_ = lane_.state->read.load(std::memory_order_acquire);
-  damaged_ = damaged_ || written_ - read_ > lane_.ring.size() || read_ % 8 != 0 ||
-             lane_.state->written.load(std::memory_order_relaxed) != published_;
+  read_bytes_ = lane_.state->read_bytes.load(std::memory_order_relaxed);
+  damaged_ = damaged_ || written_ - read_ > kLaneSlots ||
+             bytes_ - read_bytes_ > lane_.ring.size() || read_bytes_ % 8 != 0 ||
+             lane_.state->written.load(std::memory_order_relaxed) != written_;
   return damaged_ ? DamagedLane("a cursor points nowhere") : OkStatus();
 }
 
 Status LaneWriter::Put(std::span<const std::byte> message) {
-  const std::size_t size = RecordSize(message.size());
+  const std::size_t size = RingSize(message.size());
   if (size > lane_.ring.size()) {
     return OutOfRange(fmt::format("a message of {} bytes does not fit into a lane of {}",
                                   message.size(), lane_.ring.size()));
   }
-  if (damaged_ || lane_.state->written.load(std::memory_order_relaxed) != published_ ||
-      lane_.ring.size() - (written_ - read_) < size) {
+  if (damaged_ || lane_.state->written.load(std::memory_order_relaxed) != written_ ||
+      !HasRoom(size)) {
     KEEL_TRY(Check());
-    const std::uint32_t used = written_ - read_;
-    if (lane_.ring.size() - used < size) {
+    if (!HasRoom(size)) {
       return ResourceExhausted(
-          fmt::format("the lane is full: {} of {} bytes are under way", used, lane_.ring.size()));
+          fmt::format("the lane is full: {} messages are under way", written_ - read_));
     }
   }
-  RecordHeader header{.length = static_cast<std::uint32_t>(message.size()),
-                      .sequence = sequence_++};
-  header.checksum = ChecksumOf(header, message);
-  CopyIn(lane_.ring, written_, std::as_bytes(std::span(&header, 1)));
-  CopyIn(lane_.ring, written_ + static_cast<std::uint32_t>(sizeof(header)), message);
-  written_ += static_cast<std::uint32_t>(size);
+  LaneSlot& slot = lane_.slots[written_ % kLaneSlots];
+  slot.length = static_cast<std::uint32_t>(message.size());
+  slot.checksum = ChecksumOf(sequence_, message);
+  if (size == 0) {
+    std::ranges::copy(message, slot.bytes);
+  } else {
+    CopyIn(lane_.ring, bytes_, message);
+    bytes_ += static_cast<std::uint32_t>(size);
+  }
+  Number(slot).store(sequence_++, std::memory_order_release);
+  // After the slot: who sees this can find it.
+  lane_.state->written.store(++written_, std::memory_order_release);
   return OkStatus();
-}
-
-void LaneWriter::PublishSilently() {
-  published_ = written_;
-  lane_.state->written.store(written_, std::memory_order_release);
-}
-
-void LaneWriter::Publish() {
-  PublishSilently();
-  Ring(lane_.state->bell);
 }
 
 Status LaneWriter::Write(std::span<const std::byte> message) {
   KEEL_TRY(Put(message));
-  Publish();
+  Wake();
   return OkStatus();
 }
 
@@ -118,26 +117,41 @@ Status LaneReader::Damaged(const char* what) {
   return DamagedLane(what);
 }
 
+Sign LaneReader::next() const { return {&slot().sequence, sequence_}; }
+
+Status LaneReader::Check() {
+  if (damaged_) return DamagedLane("it was found so before");
+  const std::uint32_t written = lane_.state->written.load(std::memory_order_acquire);
+  // Behind: of what was read the writer has not said so yet.
+  const auto ahead = static_cast<std::int32_t>(written - static_cast<std::uint32_t>(sequence_ - 1));
+  if (ahead > 0 && !next().there()) return Damaged("a cursor points nowhere");
+  return OkStatus();
+}
+
 Result<bool> LaneReader::Read(std::vector<std::byte>& message) {
   if (damaged_) return DamagedLane("it was found so before");
-  if (written_ == read_) written_ = lane_.state->written.load(std::memory_order_acquire);
-  const std::uint32_t there = written_ - read_;
-  if (there == 0) return false;
-  if (there > lane_.ring.size() || there % 8 != 0) return Damaged("a cursor points nowhere");
-  RecordHeader header;
-  if (there < sizeof(header)) return Damaged("a record has no header");
-  CopyOut(std::as_writable_bytes(std::span(&header, 1)), lane_.ring, read_);
-  if (header.length > there || RecordSize(header.length) > there) {
-    return Damaged("a record is longer than what was written");
+  LaneSlot& slot = this->slot();
+  const std::uint64_t sequence = Number(slot).load(std::memory_order_acquire);
+  if (sequence != sequence_) {
+    // What was there the last time is there until the next message is.
+    const std::uint64_t before = sequence_ > kLaneSlots ? sequence_ - kLaneSlots : 0;
+    if (sequence != before) return Damaged("a message has a wrong number");
+    return false;
   }
-  if (header.sequence != sequence_) return Damaged("a record has a wrong number");
-  message.resize(header.length);
-  CopyOut(message, lane_.ring, read_ + static_cast<std::uint32_t>(sizeof(header)));
-  if (ChecksumOf(header, message) != header.checksum)
-    return Damaged("a record has a wrong checksum");
-  ++sequence_;
-  read_ += static_cast<std::uint32_t>(RecordSize(header.length));
-  lane_.state->read.store(read_, std::memory_order_release);
+  const std::uint32_t length = slot.length;
+  const std::uint32_t checksum = slot.checksum;
+  const std::size_t size = RingSize(length);
+  if (size > lane_.ring.size()) return Damaged("a message is longer than the ring");
+  message.resize(length);
+  if (size == 0) {
+    std::copy_n(slot.bytes, length, message.begin());
+  } else {
+    CopyOut(message, lane_.ring, bytes_);
+    bytes_ += static_cast<std::uint32_t>(size);
+    lane_.state->read_bytes.store(bytes_, std::memory_order_relaxed);
+  }
+  if (ChecksumOf(sequence, message) != checksum) return Damaged("a message has a wrong checksum");
+  lane_.state->read.store(static_cast<std::uint32_t>(sequence_++), std::memory_order_release);
   return true;
 }
 

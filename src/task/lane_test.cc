@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/soon_test.h"
 #include "hal/sim_devices_test.h"
 
 namespace keel::task {
@@ -24,12 +27,20 @@ std::vector<std::byte> Message(std::size_t size, unsigned seed) {
   return bytes;
 }
 
+// A lane's memory.
+struct Memory {
+  LaneState state{};
+  std::vector<LaneSlot> slots = std::vector<LaneSlot>(kLaneSlots);
+  std::vector<std::byte> ring = std::vector<std::byte>(kRing);
+  Lane lane() { return {&state, slots, ring}; }
+};
+
 class LaneTest : public ::testing::Test {
  protected:
-  LaneState state_{};
-  std::vector<std::byte> ring_ = std::vector<std::byte>(kRing);
-  LaneWriter writer_{Lane{&state_, ring_}};
-  LaneReader reader_{Lane{&state_, ring_}};
+  Memory memory_;
+  LaneState& state_ = memory_.state;
+  LaneWriter writer_{memory_.lane()};
+  LaneReader reader_{memory_.lane()};
   std::vector<std::byte> message_;
 };
 
@@ -44,23 +55,35 @@ TEST_F(LaneTest, MessagesArriveInOrder) {
 }
 
 TEST_F(LaneTest, AFullRingRefusesAndTakesMoreWhenItIsRead) {
-  int fitted = 0;
+  std::size_t fitted = 0;
   while (writer_.Write(Message(100, 0)).ok()) ++fitted;
-  EXPECT_EQ(fitted, kRing / RecordSize(100));
+  EXPECT_EQ(fitted, kRing / RingSize(100));
   EXPECT_EQ(writer_.Write(Message(100, 1)).code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(IsOk(writer_.Write(Message(LaneSlot::kShort, 1)))) << "it needs no room there";
   ASSERT_TRUE(Need(reader_.Read(message_)));
   EXPECT_TRUE(IsOk(writer_.Write(Message(100, 1))));
-  EXPECT_EQ(writer_.Write(Message(kRing, 1)).code(), StatusCode::kOutOfRange);
+  EXPECT_EQ(writer_.Write(Message(kRing + 1, 1)).code(), StatusCode::kOutOfRange);
+}
+
+TEST_F(LaneTest, AsManyMessagesFitAsThereAreSlots) {
+  for (unsigned i = 0; i < kLaneSlots; ++i) ASSERT_TRUE(IsOk(writer_.Write(Message(4, i))));
+  EXPECT_EQ(writer_.Write(Message(0, 0)).code(), StatusCode::kResourceExhausted);
+  ASSERT_TRUE(Need(reader_.Read(message_)));
+  EXPECT_TRUE(IsOk(writer_.Write(Message(4, kLaneSlots))));
+  for (unsigned i = 1; i <= kLaneSlots; ++i) {
+    ASSERT_TRUE(Need(reader_.Read(message_)));
+    ASSERT_EQ(message_, Message(4, i));
+  }
+  EXPECT_FALSE(Need(reader_.Read(message_)));
 }
 
 TEST_F(LaneTest, T6_WhatFitsIntoAnEmptyRingFitsWhereverTheCursorStands) {
-  const std::size_t largest = kRing - sizeof(RecordHeader);
   for (unsigned i = 0; i < 2 * kRing / 8; ++i) {
-    ASSERT_TRUE(IsOk(writer_.Write(Message(0, 0))));  // moves the cursor by 16
+    ASSERT_TRUE(IsOk(writer_.Write(Message(LaneSlot::kShort + 1, 0))));  // moves the cursor by 56
     ASSERT_TRUE(Need(reader_.Read(message_)));
-    ASSERT_TRUE(IsOk(writer_.Write(Message(largest, i)))) << i;
+    ASSERT_TRUE(IsOk(writer_.Write(Message(kRing, i)))) << i;
     ASSERT_TRUE(Need(reader_.Read(message_)));
-    ASSERT_EQ(message_, Message(largest, i));
+    ASSERT_EQ(message_, Message(kRing, i));
   }
 }
 
@@ -103,20 +126,42 @@ TEST_F(LaneTest, TwoThreadsLoseNothing) {
 }
 
 TEST_F(LaneTest, ACursorThatPointsNowhereIsAnError) {
-  ASSERT_TRUE(IsOk(writer_.Write(Message(8, 0))));
-  for (const std::uint32_t bad : {8U, 12U, 4096U, 0xffff'fff8U}) {
-    LaneReader reader(Lane{&state_, ring_});
-    state_.written = bad;
-    const auto read = reader.Read(message_);
-    ASSERT_FALSE(read.ok()) << bad;
-    EXPECT_EQ(read.status().code(), StatusCode::kInternal);
-    state_.written = 24;
-    EXPECT_FALSE(reader.Read(message_).ok()) << "a damaged lane was used again";
+  for (const auto& [read, bytes] : std::vector<std::pair<std::uint32_t, std::uint32_t>>{
+           {2, 0}, {0x8000'0000, 0}, {0, 8}, {0, 4}, {0, 0xffff'0000}}) {
+    LaneWriter writer(memory_.lane());
+    state_.written = 0;
+    state_.read = read;
+    state_.read_bytes = bytes;
+    EXPECT_EQ(writer.Check().code(), StatusCode::kInternal) << read << ' ' << bytes;
+    state_.read = 0;
+    state_.read_bytes = 0;
+    EXPECT_EQ(writer.Write(Message(8, 0)).code(), StatusCode::kInternal)
+        << "a damaged lane was used again";
   }
-  state_.read = 4096;
-  EXPECT_EQ(writer_.Check().code(), StatusCode::kInternal);
-  state_.read = 0;
-  EXPECT_EQ(writer_.Write(Message(8, 0)).code(), StatusCode::kInternal);
+}
+
+// The reader looks at the writer's cursor when it has waited for a while.
+TEST_F(LaneTest, AMessageThatIsNotThereIsAnError) {
+  ASSERT_TRUE(IsOk(writer_.Write(Message(8, 0))));
+  EXPECT_TRUE(IsOk(reader_.Check()));
+  ASSERT_TRUE(Need(reader_.Read(message_)));
+  EXPECT_TRUE(IsOk(reader_.Check()));
+  state_.written = 0;
+  EXPECT_TRUE(IsOk(reader_.Check())) << "the writer has not got that far";
+  state_.written = 2;
+  EXPECT_EQ(reader_.Check().code(), StatusCode::kInternal);
+  EXPECT_FALSE(reader_.Read(message_).ok()) << "a damaged lane was used again";
+}
+
+TEST_F(LaneTest, ANumberThatCannotBeIsAnError) {
+  for (unsigned i = 0; i < kLaneSlots; ++i) {
+    ASSERT_TRUE(IsOk(writer_.Write(Message(4, i))));
+    ASSERT_TRUE(Need(reader_.Read(message_)));
+  }
+  // The first slot has what was there in the last round.
+  EXPECT_FALSE(Need(reader_.Read(message_)));
+  memory_.slots[0].sequence = 2;
+  EXPECT_EQ(reader_.Read(message_).status().code(), StatusCode::kInternal);
 }
 
 TEST_F(LaneTest, AWriterNoticesThatItsOwnCursorWasDamaged) {
@@ -129,64 +174,83 @@ TEST_F(LaneTest, AWriterNoticesThatItsOwnCursorWasDamaged) {
 TEST_F(LaneTest, AFullRingFindsACursorThatPointsNowhere) {
   while (writer_.Write(Message(100, 0)).ok()) {
   }
-  state_.read = 4096;
+  state_.read_bytes = 4096;
   EXPECT_EQ(writer_.Write(Message(100, 1)).code(), StatusCode::kInternal);
 }
 
-TEST_F(LaneTest, WhatIsPutIsReadWhenItIsPublished) {
-  for (unsigned i = 0; i < 3; ++i) ASSERT_TRUE(IsOk(writer_.Put(Message(i, i))));
-  EXPECT_FALSE(Need(reader_.Read(message_)));
-  EXPECT_TRUE(IsOk(writer_.Check()));
+TEST_F(LaneTest, WhatIsPutIsThereAndTheBellIsForThoseWhoSleep) {
   const std::uint32_t seen = reader_.bell();
-  writer_.PublishSilently();
-  EXPECT_EQ(reader_.bell(), seen);
+  const Sign sign = reader_.next();
+  EXPECT_FALSE(sign.there());
+  EXPECT_FALSE(reader_.SpinWhile(seen));
   ASSERT_TRUE(IsOk(writer_.Put(Message(3, 3))));
-  for (unsigned i = 0; i < 3; ++i) {
-    ASSERT_TRUE(Need(reader_.Read(message_)));
-    EXPECT_EQ(message_, Message(i, i));
-  }
-  EXPECT_FALSE(Need(reader_.Read(message_)));
-  writer_.Publish();
-  EXPECT_NE(reader_.bell(), seen);
+  EXPECT_TRUE(sign.there());
+  EXPECT_TRUE(reader_.SpinWhile(seen));
+  writer_.Wake();
+  EXPECT_EQ(reader_.bell(), seen) << "nobody sleeps";
   ASSERT_TRUE(Need(reader_.Read(message_)));
   EXPECT_EQ(message_, Message(3, 3));
+  EXPECT_FALSE(reader_.next().there());
+
+  std::thread sleeper(
+      [&] { EXPECT_TRUE(reader_.WaitWhile(seen, Deadline::After(std::chrono::seconds(60)))); });
+  EXPECT_TRUE(Soon([&] { return state_.bell.sleepers.load() == 1; }));
+  ASSERT_TRUE(IsOk(writer_.Write(Message(4, 4))));
+  sleeper.join();
+  EXPECT_NE(reader_.bell(), seen);
+  EXPECT_TRUE(Need(reader_.Read(message_)));
 }
 
 // Whatever byte is changed, what is read is what was written, or an error.
 TEST_F(LaneTest, AChangedByteIsNeverReadAsAMessage) {
-  const std::vector<std::byte> sent = Message(40, 3);
-  ASSERT_TRUE(IsOk(writer_.Write(sent)));
-  for (std::size_t at = 0; at < RecordSize(40); ++at) {
-    for (int bit = 0; bit < 8; ++bit) {
-      ring_[at] ^= static_cast<std::byte>(1 << bit);
-      LaneReader reader(Lane{&state_, ring_});
-      const auto read = reader.Read(message_);
-      EXPECT_FALSE(read.ok()) << at;
-      ring_[at] ^= static_cast<std::byte>(1 << bit);
-    }
+  for (const std::size_t size : {std::size_t{40}, LaneSlot::kShort, std::size_t{100}}) {
+    Memory memory;
+    const std::vector<std::byte> sent = Message(size, 3);
+    ASSERT_TRUE(IsOk(LaneWriter(memory.lane()).Write(sent)));
+    const auto each_bit = [&](std::span<std::byte> bytes) {
+      for (std::byte& byte : bytes) {
+        for (int bit = 0; bit < 8; ++bit) {
+          byte ^= static_cast<std::byte>(1 << bit);
+          LaneReader reader(memory.lane());
+          const auto read = reader.Read(message_);
+          // With a number of 0 it is not there yet, which somebody who waits finds out.
+          EXPECT_TRUE(!read.ok() || (!*read && !reader.Check().ok()));
+          byte ^= static_cast<std::byte>(1 << bit);
+        }
+      }
+    };
+    const auto slot = std::as_writable_bytes(std::span(memory.slots).first(1));
+    each_bit(slot.first(RingSize(size) == 0 ? 16 + size : 16));
+    if (RingSize(size) != 0) each_bit(std::span(memory.ring).first(size));
+    LaneReader reader(memory.lane());
+    ASSERT_TRUE(Need(reader.Read(message_)));
+    EXPECT_EQ(message_, sent);
   }
-  ASSERT_TRUE(Need(reader_.Read(message_)));
-  EXPECT_EQ(message_, sent);
 }
 
 TEST_F(LaneTest, RandomDamageNeverCrashesAndNeverInvents) {
   std::mt19937 random(7);
   for (int round = 0; round < 5000; ++round) {
-    LaneState state{};
-    std::vector<std::byte> ring(kRing);
-    LaneWriter writer(Lane{&state, ring});
-    LaneReader reader(Lane{&state, ring});
+    Memory memory;
+    LaneWriter writer(memory.lane());
+    LaneReader reader(memory.lane());
     std::vector<std::vector<std::byte>> sent;
     for (unsigned i = 0; i < 4; ++i) {
       sent.push_back(Message(random() % 100, i));
       ASSERT_TRUE(IsOk(writer.Write(sent.back())));
     }
     for (int damage = 0; damage < 3; ++damage) {
-      const bool cursor = random() % 4 == 0;
-      if (cursor) {
-        (random() % 2 == 0 ? state.written : state.read) = static_cast<std::uint32_t>(random());
-      } else {
-        ring[random() % ring.size()] = static_cast<std::byte>(random());
+      const auto slots = std::as_writable_bytes(std::span(memory.slots));
+      switch (random() % 4) {
+        case 0:
+          (random() % 2 == 0 ? memory.state.written : memory.state.read) =
+              static_cast<std::uint32_t>(random());
+          break;
+        case 1:
+          memory.ring[random() % memory.ring.size()] = static_cast<std::byte>(random());
+          break;
+        default:
+          slots[random() % (5 * sizeof(LaneSlot))] = static_cast<std::byte>(random());
       }
     }
     for (std::size_t i = 0;; ++i) {

@@ -76,7 +76,7 @@ struct LaneWorker::State {
   std::deque<Posted> posted;
   std::size_t timed = 0;  // of those posted, with a deadline
   std::uint64_t last_number = 0;
-  bool gathering = false;  // between BeginPosts and EndPosts
+  bool unnoticed = false;  // posted, and no Wake since
   std::vector<std::byte> message;
 
   std::atomic<bool> is_lost{false};
@@ -114,7 +114,7 @@ Status LaneWorker::State::Begin(Deadline deadline) {
   control.reset();
   peer = std::move(fresh);
   stopped = false;
-  gathering = false;
+  unnoticed = false;
   who = fmt::format("worker '{}' ({})", device, peer->name());
   Region& region = peer->region();
   tasks = LaneWriter(region.lane(LaneName::kTasks));
@@ -226,16 +226,12 @@ Status LaneWorker::State::Send(std::uint64_t number, std::uint64_t callable, Dea
                                const Arguments& arguments) {
   EncodeTask(number, callable, deadline, arguments, message);
   KEEL_TRY(tasks.Put(message));
-  // Who has nothing to do begins with the first.
-  if (!gathering || posted.empty()) tasks.Publish();
+  unnoticed = true;
   return OkStatus();
 }
 
-void LaneWorker::BeginPosts() { state_->gathering = true; }
-
-void LaneWorker::EndPosts() {
-  if (!std::exchange(state_->gathering, false)) return;
-  state_->tasks.Publish();
+void LaneWorker::Wake() {
+  if (std::exchange(state_->unnoticed, false)) state_->tasks.Wake();
 }
 
 Status LaneWorker::Fits(const Arguments& arguments) const {
@@ -295,7 +291,11 @@ Status LaneWorker::State::TakeReplies(std::vector<TaskResult>& results) {
   for (bool answered = false;; answered = true) {
     KEEL_ASSIGN(const bool found, replies.Read(message));
     // Who answers has what it was sent.
-    if (!found) return answered ? OkStatus() : tasks.Check();
+    if (!found) {
+      if (answered) return OkStatus();
+      KEEL_TRY(replies.Check());
+      return tasks.Check();
+    }
     KEEL_ASSIGN(Reply reply, DecodeReply(message));
     if (posted.empty() || posted.front().number != reply.number) {
       return Internal(
@@ -353,7 +353,7 @@ Deadline LaneWorker::State::Due() const {
   return Deadline::At(std::max(due.when(), Deadline::Clock::time_point{}) + kThreadGrace);
 }
 
-std::array<const void*, 2> LaneWorker::NextAnswer() const { return state_->replies.next(); }
+Sign LaneWorker::NextAnswer() const { return state_->replies.next(); }
 
 Deadline LaneWorker::NextDeadline() const {
   if (!home_.here()) return Deadline::Never();

@@ -43,11 +43,10 @@ class LaneWorker final : public Worker {
 
   Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
               Deadline deadline) override;
-  void BeginPosts() override;
-  void EndPosts() override;
+  void Wake() override;
   Status Fits(const Arguments& arguments) const override;
   void Collect(std::vector<TaskResult>& results) override;
-  std::array<const void*, 2> NextAnswer() const override;
+  Sign NextAnswer() const override;
   Deadline NextDeadline() const override;
 
   Result<DeviceAddress> Allocate(Bytes size, Deadline deadline) override;

@@ -322,8 +322,7 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
   task->waits_for = static_cast<std::uint32_t>(waits_for_.size());
   for (const TaskKey before : waits_for_) (*FindLocked(before))->dependents.push_back(task->key);
   if (task->waits_for == 0) {
-    ReadyLocked(*task);
-    SubmittedLocked();
+    SubmittedLocked(*task);
   }
   if (leader_ == nullptr) NeedKeeperLocked();
   return TaskHandle(std::move(task));

@@ -6,14 +6,14 @@
 // Who drives. Submit posts what is ready to the workers itself, and in a row of submits it collects
 // now and then, so that the workers go on. After that somebody must collect results, resolve
 // dependencies and post what has become ready: "pump". A thread that waits for a task pumps, and
-// sleeps on the doorbell that all workers ring; of several waiting threads one leads and wakes the
-// others. When nobody waits the keeper does, a thread of the core. It need not be told of every
-// task: while it sleeps it looks every kTick whether it is needed, and only after kIdleTicks
-// without need does it sleep until it is woken. So a program that submits and waits pays for no
-// thread but the worker's. Who rings has published its result before: while the doorbell has not
-// rung since the last pump there is nothing to collect, and a thread that waits sleeps at once. The
-// mender is a second thread of the core, for what takes long: starting lost workers again, and
-// freeing and unregistering what was in use when it was asked for.
+// sleeps until an answer of a worker is there, or the doorbell that all workers ring; of several
+// waiting threads one leads and wakes the others. When nobody waits the keeper does, a thread of
+// the core. It need not be told of every task: while it sleeps it looks every kTick whether it is
+// needed, and only after kIdleTicks without need does it sleep until it is woken. So a program that
+// submits and waits pays for no thread but the worker's. While neither an answer is there nor the
+// doorbell has rung since the last pump there is nothing to collect, and a thread that waits sleeps
+// at once. The mender is a second thread of the core, for what takes long: starting lost workers
+// again, and freeing and unregistering what was in use when it was asked for.
 //
 // Loss. When a worker is lost, the task that it was running ends with the worker's error. Those
 // that were posted behind it were never begun; they are ready again, here or elsewhere, but for
@@ -141,7 +141,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     bool used = false;      // a task was posted since it was started
     Time started{};
     Time start_at{};                          // not before
-    std::size_t controls = 0;                 // control calls under way
+    std::size_t controls = 0;                 // control calls under way, and sleepers
     EngineStats stats;                        // the last that was heard
     EngineStats earlier;                      // of those that were lost
     std::deque<Posted> posted;                // in that order
@@ -149,6 +149,11 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     std::chrono::nanoseconds posted_time{0};  // the timeouts of the others
     bool last_answer = false;                 // it said that it ends
     std::size_t posted_count() const { return posted.size(); }
+  };
+  // What a thread that sleeps waits for. Kept for its memory.
+  struct Sleeper {
+    std::vector<Sign> answers;
+    std::vector<WorkerId> workers;  // whose they are
   };
   struct Ending {
     TaskKey task = 0;
@@ -200,9 +205,12 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // --- Moving on: orchestrator_pump.cc -----------------------------------------------------
 
   void PumpLocked() KEEL_REQUIRES(mutex_);
-  // Dispatches what Submit made ready. In a row of submits it looks at the clock now and then,
-  // which the scheduler needs only to guess, and collects, if nobody waits.
-  void SubmittedLocked() KEEL_REQUIRES(mutex_);
+  // Whether there may be something to collect.
+  bool AnsweredLocked() const KEEL_REQUIRES(mutex_);
+  // Starts a task that waits for nothing, or makes it ready. In a row of submits it looks at the
+  // clock now and then, which the scheduler needs only to guess, and collects, if nobody waits.
+  void SubmittedLocked(Task& task) KEEL_REQUIRES(mutex_);
+  void StartLocked(Task& task, WorkerId first) KEEL_REQUIRES(mutex_);
   void CollectLocked(WorkerId worker, Time now) KEEL_REQUIRES(mutex_);
   void DispatchLocked(Time now) KEEL_REQUIRES(mutex_);
   // All members or none: false if a worker is lost or can never take its member; then the group is
@@ -224,7 +232,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // Until what a ghost waits for is done as well.
   bool WaitForGoneLocked(Task& task, Deadline deadline) KEEL_REQUIRES(mutex_);
   bool WaitForAllLocked(std::uint64_t last, Deadline deadline) KEEL_REQUIRES(mutex_);
-  void SleepLocked(std::uint32_t seen, Deadline deadline) KEEL_REQUIRES(mutex_);
+  void SleepLocked(Sleeper& sleeper, std::uint32_t seen, Deadline deadline) KEEL_REQUIRES(mutex_);
   void NeedKeeperLocked() KEEL_REQUIRES(mutex_);
   void Keep() KEEL_EXCLUDES(mutex_);
 
@@ -290,6 +298,8 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   std::list<AllWaiter> all_waiters_ KEEL_GUARDED_BY(mutex_);
   // Threads that sleep on the doorbell, and when they wake by themselves at the latest.
   int sleepers_ KEEL_GUARDED_BY(mutex_) = 0;
+  Sleeper leader_sleep_;  // the leader's
+  Sleeper keeper_sleep_;  // the keeper's
   Deadline wake_ KEEL_GUARDED_BY(mutex_) = Deadline::Never();
   Time now_ KEEL_GUARDED_BY(mutex_) = Clock::now();   // the last look at the clock
   unsigned submits_ KEEL_GUARDED_BY(mutex_) = 0;      // since then

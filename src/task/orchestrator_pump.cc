@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "keel/base/log.h"
@@ -10,13 +9,39 @@
 
 namespace keel::task {
 
-void OrchestratorCore::SubmittedLocked() {
+void OrchestratorCore::SubmittedLocked(Task& task) {
+  bool pump = false;
   if (++submits_ >= kSubmitsPerLook) {
     submits_ = 0;
     now_ = Clock::now();
-    if (leader_ == nullptr && doorbell_->value() != pumped_) return PumpLocked();
+    pump = leader_ == nullptr && AnsweredLocked();
   }
-  DispatchLocked(now_);
+  std::optional<WorkerId> worker;
+  if (!task.group) worker = scheduler_.StartAtOnce(task.first.worker, now_);
+  if (worker.has_value()) {
+    StartLocked(task, *worker);
+    PostLocked(task, 0, *worker, now_);
+  } else {
+    ReadyLocked(task);
+  }
+  if (pump) {
+    PumpLocked();
+  } else {
+    DispatchLocked(now_);
+  }
+}
+
+void OrchestratorCore::StartLocked(Task& task, WorkerId first) {
+  task.phase = Task::Phase::kPosted;
+  task.running = static_cast<std::uint32_t>(task.member_count());
+  task.worker.store(first, std::memory_order_relaxed);
+}
+
+bool OrchestratorCore::AnsweredLocked() const {
+  if (doorbell_->value() != pumped_) return true;
+  return std::ranges::any_of(slots_, [](const Slot& slot) {
+    return slot.posted_count() > 0 && slot.worker->NextAnswer().there();
+  });
 }
 
 void OrchestratorCore::PumpLocked() {
@@ -70,7 +95,11 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
       continue;
     }
     const Posted posted = *at;
-    slot.posted.erase(at);
+    if (at == slot.posted.begin()) {
+      slot.posted.pop_front();
+    } else {
+      slot.posted.erase(at);
+    }
     scheduler_.Ended(worker, now);
     slot.posted_time -= posted.timeout;
     if (posted.timeout.count() == 0) --slot.endless;
@@ -116,17 +145,9 @@ void OrchestratorCore::AgainLocked(Task& task) {
 }
 
 void OrchestratorCore::DispatchLocked(Time now) {
-  const bool several = scheduler_.ready() > 1;
-  if (several) {
-    for (Slot& slot : slots_) {
-      if (slot.standing == Standing::kUp) slot.worker->BeginPosts();
-    }
-  }
   while (const auto start = scheduler_.Next(now)) {
     Task& task = **FindLocked(start->task);
-    task.phase = Task::Phase::kPosted;
-    task.running = static_cast<std::uint32_t>(task.member_count());
-    task.worker.store(start->workers[0], std::memory_order_relaxed);
+    StartLocked(task, start->workers[0]);
     if (!task.group) {
       PostLocked(task, 0, start->workers[0], now);
       continue;
@@ -137,10 +158,8 @@ void OrchestratorCore::DispatchLocked(Time now) {
     if (!CanStartLocked(task, workers, now)) continue;
     for (std::size_t i = 0; i < workers.size(); ++i) PostLocked(task, i, workers[i], now);
   }
-  if (several) {
-    for (Slot& slot : slots_) {
-      if (slot.standing == Standing::kUp) slot.worker->EndPosts();
-    }
+  for (Slot& slot : slots_) {
+    if (slot.standing == Standing::kUp) slot.worker->Wake();
   }
 }
 
@@ -294,19 +313,21 @@ Deadline OrchestratorCore::NextWakeLocked() const {
   return Deadline::At(next);
 }
 
-void OrchestratorCore::SleepLocked(std::uint32_t seen, Deadline deadline) {
+void OrchestratorCore::SleepLocked(Sleeper& sleeper, std::uint32_t seen, Deadline deadline) {
   // Most answers come before it is known how long to wait for them.
   wake_ = Deadline::Never();
   ++sleepers_;
-  std::array<const void*, 2> next{};
-  for (const Slot& slot : slots_) {
+  sleeper.answers.clear();
+  sleeper.workers.clear();
+  for (WorkerId w = 0; w < slots_.size(); ++w) {
+    Slot& slot = slots_[w];
     if (slot.posted_count() == 0) continue;
-    next = slot.worker->NextAnswer();
-    break;
+    sleeper.answers.push_back(slot.worker->NextAnswer());
+    sleeper.workers.push_back(w);
+    ++slot.controls;  // nobody takes the word away
   }
   mutex_.Unlock();
-  const bool rang = doorbell_->SpinWhile(seen);
-  for (const void* const place : next) __builtin_prefetch(place);
+  const bool rang = doorbell_->SpinWhile(seen, sleeper.answers);
   mutex_.Lock();
   if (!rang) {
     wake_ = NextWakeLocked();
@@ -315,11 +336,12 @@ void OrchestratorCore::SleepLocked(std::uint32_t seen, Deadline deadline) {
     const Deadline until =
         Deadline::At(std::min({wake_.when(), deadline.when(), Clock::now() + kLongestSleep}));
     mutex_.Unlock();
-    static_cast<void>(doorbell_->WaitWhile(seen, until));
+    static_cast<void>(doorbell_->WaitWhile(seen, sleeper.answers, until));
     mutex_.Lock();
     now_ = Clock::now();
     submits_ = 0;
   }
+  for (const WorkerId w : sleeper.workers) LeaveLocked(w, OkStatus());
   --sleepers_;
 }
 
@@ -328,13 +350,13 @@ bool OrchestratorCore::WaitLocked(Waiter& waiter, Deadline deadline) {
     if (leader_ == nullptr) {
       leader_ = &waiter;
       // Of a deadline that is not known to have passed SleepLocked finds out, if need be.
-      bool look = doorbell_->value() != pumped_ || deadline.when() <= now_;
+      bool look = deadline.when() <= now_ || AnsweredLocked();
       for (;; look = true) {
         if (look) {
           PumpLocked();
           if (waiter.ready || deadline.Passed()) break;
         }
-        SleepLocked(pumped_, deadline);
+        SleepLocked(leader_sleep_, pumped_, deadline);
         if (waiter.ready) break;
       }
       leader_ = nullptr;
@@ -431,7 +453,8 @@ void OrchestratorCore::Keep() {
     if (leader_ == nullptr && keys_.size() > 0 && idle >= 0) {
       PumpLocked();
       idle = 0;
-      if (leader_ == nullptr && keys_.size() > 0) SleepLocked(pumped_, Deadline::Never());
+      if (leader_ == nullptr && keys_.size() > 0)
+        SleepLocked(keeper_sleep_, pumped_, Deadline::Never());
       continue;
     }
     if (++idle > kIdleTicks) {

@@ -28,12 +28,16 @@ struct Ring {
   std::uint64_t place;
   std::uint64_t size;
 };
-constexpr std::array<Ring, kLanes> kRings{{{kHeader, 1 << 20},
-                                           {kHeader + (1 << 20), 256 << 10},
-                                           {kHeader + (1 << 20) + (256 << 10), 64 << 10},
-                                           {kHeader + (1 << 20) + (320 << 10), 64 << 10}}};
+constexpr std::uint64_t kSlots = kHeader;
+constexpr std::uint64_t kSlotsSize = kLaneSlots * sizeof(LaneSlot);
+constexpr std::uint64_t kFirstRing = kSlots + kLanes * kSlotsSize;
+constexpr std::array<Ring, kLanes> kRings{{{kFirstRing, 1 << 20},
+                                           {kFirstRing + (1 << 20), 256 << 10},
+                                           {kFirstRing + (1 << 20) + (256 << 10), 64 << 10},
+                                           {kFirstRing + (1 << 20) + (320 << 10), 64 << 10}}};
 static_assert(kRings.back().place + kRings.back().size <= Region::kWindow);
-static_assert(RecordSize(kLargestReply) * Worker::kCapacity <= kRings[1].size);
+static_assert(Worker::kCapacity <= kLaneSlots);
+static_assert(RingSize(kLargestReply) * Worker::kCapacity <= kRings[1].size);
 
 Result<std::byte*> Map(int file, std::uint64_t size) {
   const int flags = file >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
@@ -107,7 +111,8 @@ Region::~Region() { munmap(base_, size_); }
 Lane Region::lane(LaneName name) {
   const auto index = static_cast<std::size_t>(name);
   const Ring& ring = kRings[index];
-  return {&header().lanes[index], std::span(base_ + ring.place, ring.size)};
+  auto* const slots = reinterpret_cast<LaneSlot*>(base_ + kSlots + index * kSlotsSize);
+  return {&header().lanes[index], {slots, kLaneSlots}, {base_ + ring.place, ring.size}};
 }
 
 bool Region::InWindow(std::uint64_t place, std::uint64_t size) const {

@@ -76,7 +76,7 @@ Status Run(const WorkerArguments& arguments) {
       },
       .orchestration = arguments.orchestration,
       .in_place = false,
-      .ring = [&doorbell] { doorbell->Ring(); },
+      .answered = [&doorbell] { doorbell->RingSleepers(); },
       .give_up =
           [&region](const Status& why) {
             // Not exit(): the other thread may be anywhere.

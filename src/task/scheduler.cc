@@ -33,12 +33,15 @@ bool Scheduler::Add(TaskKey task, std::uint64_t order, std::optional<WorkerId> w
   if (worker.has_value()) {
     if (workers_[*worker].given_up) return false;
     workers_[*worker].bound.Push({order, task, false});
+    stuck_ = false;
   } else {
     if (std::all_of(workers_.begin(), workers_.end(),
                     [](const WorkerState& state) { return state.given_up; })) {
       return false;
     }
     free_.Push({order, task, false});
+    // With more of them than workers some are posted ahead.
+    if (free_.size() <= workers_.size() + 1) stuck_ = false;
   }
   ++ready_;
   return true;
@@ -53,6 +56,7 @@ bool Scheduler::AddGroup(TaskKey task, std::uint64_t order,
   }
   if (!Bind(task, group)) return false;
   groups_.emplace(task, std::move(group));
+  stuck_ = false;
   ++ready_;
   return true;
 }
@@ -89,8 +93,20 @@ bool Scheduler::Bind(TaskKey task, Group& group) {
   return true;
 }
 
+std::optional<WorkerId> Scheduler::StartAtOnce(std::optional<WorkerId> worker, Time now) {
+  if (ready_ != 0) return std::nullopt;
+  if (worker.has_value()) {
+    if (!Takes(workers_[*worker]) || workers_[*worker].posted >= capacity_) return std::nullopt;
+  } else {
+    worker = WorkerForFree(1, now);
+    if (!worker.has_value()) return std::nullopt;
+  }
+  Post(*worker, now);
+  return worker;
+}
+
 std::optional<Scheduler::Start> Scheduler::Next(Time now) {
-  if (ready_ == 0) return std::nullopt;
+  if (ready_ == 0 || stuck_) return std::nullopt;
   for (WorkerId w = 0; w < workers_.size(); ++w) {
     WorkerState& worker = workers_[w];
     if (worker.bound.empty() || !Takes(worker) || worker.posted >= capacity_) continue;
@@ -112,9 +128,10 @@ std::optional<Scheduler::Start> Scheduler::Next(Time now) {
     --ready_;
     return Start{entry.task, start_};
   }
-  if (free_.empty()) return std::nullopt;
-  const std::optional<WorkerId> worker = WorkerForFree(now);
-  if (!worker.has_value()) return std::nullopt;
+  const std::optional<WorkerId> worker =
+      free_.empty() ? std::nullopt : WorkerForFree(free_.size(), now);
+  stuck_ = !worker.has_value();
+  if (stuck_) return std::nullopt;
   const TaskKey task = free_.front().task;
   free_.Pop();
   start_.assign(1, *worker);
@@ -130,14 +147,14 @@ bool Scheduler::CanStart(TaskKey task, const Group& group) const {
   });
 }
 
-std::optional<WorkerId> Scheduler::WorkerForFree(Time now) const {
+std::optional<WorkerId> Scheduler::WorkerForFree(std::size_t ready, Time now) const {
   std::size_t up = 0;
   for (const WorkerState& worker : workers_) up += worker.up ? 1 : 0;
   std::optional<WorkerId> best;
   for (WorkerId w = 0; w < workers_.size(); ++w) {
     const WorkerState& worker = workers_[w];
     if (!Takes(worker) || !worker.bound.empty()) continue;
-    const bool ahead = free_.size() > up && now - worker.progress < kSlice;
+    const bool ahead = ready > up && now - worker.progress < kSlice;
     if (worker.posted >= (ahead ? std::min(worker.ahead, capacity_) : 1)) continue;
     if (!best.has_value() || worker.posted < workers_[*best].posted) best = w;
   }
@@ -154,6 +171,7 @@ void Scheduler::Ended(WorkerId worker, Time now) {
   WorkerState& state = workers_[worker];
   --state.posted;
   state.refused = false;
+  stuck_ = false;
   state.progress = now;
   ++state.ended;
   const auto passed = now - state.slice;
@@ -177,7 +195,7 @@ bool Scheduler::NeedsRetry() const {
 
 void Scheduler::Retry() {
   for (WorkerState& state : workers_) {
-    if (state.posted == 0) state.refused = false;
+    if (state.posted == 0 && std::exchange(state.refused, false)) stuck_ = false;
   }
 }
 
@@ -210,6 +228,7 @@ void Scheduler::GiveUp(WorkerId worker, std::vector<TaskKey>& stranded) {
 }
 
 void Scheduler::Rebind(WorkerId worker, std::vector<TaskKey>* stranded) {
+  stuck_ = false;
   std::vector<std::pair<std::uint64_t, TaskKey>> moving;
   bool queued = false;
   for (auto& [task, group] : groups_) {
@@ -240,6 +259,7 @@ void Scheduler::Rebind(WorkerId worker, std::vector<TaskKey>* stranded) {
 }
 
 void Scheduler::RemoveIf(const std::function<bool(TaskKey)>& gone) {
+  stuck_ = false;
   const auto erase = [&](Queue& queue) {
     queue.EraseIf([&](const Entry& entry) {
       if (!gone(entry.task)) return false;

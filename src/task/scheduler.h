@@ -66,6 +66,9 @@ class Scheduler {
   };
   // What to post next; it counts as posted now.
   std::optional<Start> Next(Time now);
+  // Add and Next of a task that is no group, in one step: the worker that takes it at once, because
+  // nothing else is ready. If there is none nothing has changed.
+  std::optional<WorkerId> StartAtOnce(std::optional<WorkerId> worker, Time now);
   // One task that was posted to the worker has ended.
   void Ended(WorkerId worker, Time now);
   // What Next returned could not be posted there now. Add it again: the worker takes nothing until
@@ -140,7 +143,8 @@ class Scheduler {
   static constexpr std::chrono::microseconds kSlice{500};
 
   bool Takes(const WorkerState& worker) const { return worker.up && !worker.refused; }
-  std::optional<WorkerId> WorkerForFree(Time now) const;
+  // Of so many free ones that are ready.
+  std::optional<WorkerId> WorkerForFree(std::size_t ready, Time now) const;
   bool CanStart(TaskKey task, const Group& group) const;
   void Post(WorkerId worker, Time now);
   // Chooses workers for the members that name none, and queues the group or sets it aside. False:
@@ -157,6 +161,8 @@ class Scheduler {
   std::unordered_map<TaskKey, Group> groups_;  // ready ones
   std::vector<WorkerId> start_;
   std::size_t ready_ = 0;
+  // Next found nothing, and nothing has changed since that would make it find something.
+  bool stuck_ = false;
 };
 
 }  // namespace keel::task

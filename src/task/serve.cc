@@ -14,18 +14,16 @@ namespace {
 // which somebody may be waiting for.
 Result<bool> Next(LaneReader& reader, LaneWriter& answers, std::vector<std::byte>& message,
                   const std::atomic<bool>& stopping) {
-  while (!stopping.load(std::memory_order_acquire)) {
-    // While there is something the bell is left alone: whoever rings it has it in its cache.
+  for (;;) {
+    const std::uint32_t seen = reader.bell();
+    if (stopping.load(std::memory_order_acquire)) return false;
     KEEL_ASSIGN(const bool found, reader.Read(message));
     if (found) return true;
-    const std::uint32_t seen = reader.bell();
-    KEEL_ASSIGN(const bool found_now, reader.Read(message));
-    if (found_now) return true;
     if (reader.SpinWhile(seen)) continue;
+    KEEL_TRY(reader.Check());
     KEEL_TRY(answers.Check());
     reader.WaitWhile(seen, Deadline::After(kLookAgain));
   }
-  return false;
 }
 
 Status NotHere() {
@@ -237,8 +235,7 @@ void Server::ServeTasksUntilTheEnd() {
     const Status sent = replies.Put(answer);
     // Before the next task is begun: of those that are not answered the orchestrator takes only the
     // first for begun.
-    replies.PublishSilently();
-    options_.ring();
+    options_.answered();
     if (!sent.ok()) return GiveUp(sent);
     if (status.ok()) continue;
     if (status.code() == StatusCode::kDeadlineExceeded && task->deadline.Passed()) {

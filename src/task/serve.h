@@ -43,8 +43,8 @@ class Server {
     // Called once, by Main: a device that cannot be opened is an error of the greeting.
     std::function<Result<std::shared_ptr<memory::DeviceMemory>>()> open;
     Orchestration orchestration = Orchestration::kAuto;
-    bool in_place = false;       // places are addresses of this process
-    std::function<void()> ring;  // the doorbell
+    bool in_place = false;           // places are addresses of this process
+    std::function<void()> answered;  // wakes who waits for a task
     // Any of the two threads. It need not return.
     std::function<void(const Status&)> give_up;
   };

@@ -127,7 +127,7 @@ Result<std::unique_ptr<Peer>> StartThreadPeer(const WorkerStart& start) {
       .open = [options = start.options] { return OpenMemory(options); },
       .orchestration = start.orchestration,
       .in_place = true,
-      .ring = [raw] { raw->doorbell->Ring(); },
+      .answered = [raw] { raw->doorbell->RingSleepers(); },
       .give_up = [raw](const Status& why) { raw->End(why); },
   });
   auto peer = std::make_unique<ThreadPeer>(std::move(shared));

@@ -16,11 +16,11 @@
 // back what was written, so both cost the copy; the caller keeps the memory in place until Collect.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "keel/base/bytes.h"
@@ -30,24 +30,28 @@
 #include "keel/task/image.h"
 #include "keel/task/orchestrator.h"
 #include "task/engine.h"
+#include "task/lane.h"
 
 namespace keel::task {
 
-// What workers ring when there is something to collect, or one of them is lost. One for all workers
-// of an orchestrator, so that one thread can wait for all of them. Lives in shared memory, because
-// processes ring it too.
+// What workers ring when there is something to collect and somebody sleeps, or one of them is lost.
+// One for all workers of an orchestrator, so that one thread can wait for all of them. Lives in
+// shared memory, because processes ring it too.
 class Doorbell {
  public:
   static Result<std::shared_ptr<Doorbell>> Create();
   virtual ~Doorbell() = default;
-  // Counts rings. Read it, look for work, and if there was none wait for another value.
+  // Counts rings. Read it, look for work, and if there was none wait for another value, or for the
+  // next answers of the workers that have tasks.
   virtual std::uint32_t value() const = 0;
   // As WaitWhile, but for less than a microsecond, and without a look at the clock.
-  virtual bool SpinWhile(std::uint32_t seen) { return value() != seen; }
-  // Spins briefly, then sleeps in the kernel, until value() != seen or the deadline.
-  // Any number of threads. False: the deadline.
-  virtual bool WaitWhile(std::uint32_t seen, Deadline deadline) = 0;
+  virtual bool SpinWhile(std::uint32_t seen, std::span<const Sign> answers) = 0;
+  // Spins briefly, then sleeps in the kernel, until value() != seen, one of the answers is there,
+  // or the deadline. Any number of threads. False: the deadline.
+  virtual bool WaitWhile(std::uint32_t seen, std::span<const Sign> answers, Deadline deadline) = 0;
   virtual void Ring() = 0;
+  // The same if somebody sleeps. For who has answered.
+  virtual void RingSleepers() = 0;
   // For the worker process; stays the doorbell's.
   virtual int descriptor() const = 0;
 };
@@ -71,18 +75,16 @@ class Worker {
   // kOutOfRange: they never will. kUnavailable: lost.
   virtual Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
                       Deadline deadline) = 0;
-  // What is posted in between the worker need not be told of before EndPosts, so that several tasks
-  // cost one wake.
-  virtual void BeginPosts() {}
-  virtual void EndPosts() {}
+  // After one or several posts: a worker that sleeps has not noticed them before.
+  virtual void Wake() {}
   // Whether Post could take these at all, some time: OK, or kOutOfRange as Post would say it.
   virtual Status Fits(const Arguments& arguments) const = 0;
   // Appends what has ended since, in the order in which it ended. Never waits. Also finds out that
   // a deadline has passed or the worker is lost.
   virtual void Collect(std::vector<TaskResult>& results) = 0;
-  // Where its next answer will lie in memory, so that a thread that has just woken can fetch it
-  // before it has the lock. Only a hint: nobody looks there.
-  virtual std::array<const void*, 2> NextAnswer() const { return {}; }
+  // What tells that there is something to collect, until the next Collect or Restart. Any thread
+  // may look at it meanwhile. Without a word: only the doorbell does.
+  virtual Sign NextAnswer() const { return {}; }
   // When Collect should be called even if nobody rings: the nearest deadline of a posted task, or
   // sooner.
   virtual Deadline NextDeadline() const = 0;

@@ -16,20 +16,24 @@ class WorkerDamageTest : public WorkersTest, public ::testing::WithParamInterfac
     return Need(GetParam() == Transport::kProcess ? StartProcessWorker(Plan(), Long())
                                                   : StartThreadWorker(Plan(), Long()));
   }
-  // The cursors, the bells and the ticket, or the beginning of a ring.
+  // The cursors, the bells and the ticket, or the first slots or the beginning of a ring.
   std::byte* Victim(Region& region, std::mt19937& random) {
     RegionHeader& header = region.header();
     const auto name = static_cast<LaneName>(random() % kLanes);
     const Lane lane = region.lane(name);
-    switch (random() % 4) {
+    switch (random() % 6) {
       case 0:
         return reinterpret_cast<std::byte*>(&header.ticket) + random() % sizeof(header.ticket);
       case 1:
-        return reinterpret_cast<std::byte*>(lane.state) + random() % 12;
+        return reinterpret_cast<std::byte*>(&lane.state->written) + random() % 4;
       case 2:
-        return reinterpret_cast<std::byte*>(&lane.state->read) + random() % 4;
-      default:
+        return reinterpret_cast<std::byte*>(&lane.state->read) + random() % 8;
+      case 3:
+        return reinterpret_cast<std::byte*>(&lane.state->bell) + random() % 8;
+      case 4:
         return lane.ring.data() + random() % 1500;
+      default:
+        return std::as_writable_bytes(lane.slots).data() + random() % (12 * sizeof(LaneSlot));
     }
   }
 };
@@ -102,7 +106,6 @@ TEST_P(WorkerDamageTest, TheErrorSaysSo) {
   const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
   const Lane lane = PeerOf(*worker).region().lane(LaneName::kTaskReplies);
   lane.state->written = 4;
-  lane.state->bell.value.fetch_add(1);
   ASSERT_TRUE(IsOk(worker->Post(1, noop, {}, Deadline::Never())));
   const std::vector<TaskResult> results = Collect(*worker, 1);
   ASSERT_EQ(results.size(), 1U);

@@ -150,6 +150,7 @@ TEST_F(WorkerProcessTest, KilledAtAnyInstant) {
         Arguments arguments;
         arguments.Add(Tag::kOut, On(outs.back())).AddScalar(i);
         KEEL_TRY(worker->Post(i, fill, arguments, Deadline::Never()));
+        worker->Wake();
         if (i % 4 == 3) worker->Collect(results);
         KEEL_TRY(worker->Unregister(fill, Long()));
       }

@@ -30,6 +30,7 @@ class WorkerTest : public WorkersTest, public ::testing::WithParamInterface<Tran
     EXPECT_TRUE(IsOk(worker.CopyTo(flag, &zero, 8_B, Long())));
     const std::uint64_t spin = Need(worker.Register(SpinImage(), Long()));
     EXPECT_TRUE(IsOk(worker.Post(task, spin, SpinOn(flag, limit), deadline)));
+    worker.Wake();
     return flag;
   }
   static Status SetFlag(Worker& worker, DeviceAddress flag) {
@@ -251,6 +252,7 @@ TEST_P(WorkerTest, ATaskThatIsTooSlowLosesTheWorkerAndARestartedOneIsEmpty) {
   const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
   const DeviceAddress flag = PostSpin(*worker, 1, Deadline::After(milliseconds(50)));
   ASSERT_TRUE(IsOk(worker->Post(2, noop, {}, Deadline::Never())));
+  worker->Wake();
   EXPECT_FALSE(worker->NextDeadline().never());
   const std::vector<TaskResult> results = Collect(*worker, 2);
   ASSERT_EQ(results.size(), 2U);
@@ -293,6 +295,7 @@ TEST_P(WorkerTest, StopLetsTheTaskEndThatRuns) {
   arguments.Add(Tag::kInOut, On(flag, DataType::kUInt64)).AddScalar(std::uint64_t{1'000'000});
   ASSERT_TRUE(IsOk(worker->Post(1, spin, arguments, Deadline::Never())));
   ASSERT_TRUE(IsOk(worker->Post(2, noop, {}, Deadline::Never())));
+  worker->Wake();
   // It has begun when its tensor was copied.
   ASSERT_TRUE(Soon([&] { return Need(worker->Stats(Long())).bytes_to_device == 8; }));
   worker->Stop(Long());

@@ -80,12 +80,14 @@ class WorkersTest : public ::testing::Test {
   std::vector<TaskResult> Collect(Worker& worker, std::size_t count) {
     std::vector<TaskResult> results;
     const Deadline deadline = Long();
+    worker.Wake();
     for (;;) {
       const std::uint32_t seen = doorbell_->value();
       worker.Collect(results);
       if (results.size() >= count || deadline.Passed()) return results;
       const Deadline next = worker.NextDeadline();
-      doorbell_->WaitWhile(seen, next.when() < deadline.when() ? next : deadline);
+      const std::array answer{worker.NextAnswer()};
+      doorbell_->WaitWhile(seen, answer, next.when() < deadline.when() ? next : deadline);
     }
   }
   // The outcome of one task.

@@ -206,7 +206,7 @@ std::vector<std::string> TransportNames() {
 
 std::vector<TaskCase> TaskCases(const BenchSetting& setting,
                                 const std::vector<std::string>& transports,
-                                std::shared_ptr<BarePeer> process) {
+                                const std::shared_ptr<BarePeer>& process) {
   std::vector<TaskCase> cases;
   for (const auto& [transport, name] : kTransports) {
     if (!transports.empty() && std::ranges::find(transports, name) == transports.end()) continue;

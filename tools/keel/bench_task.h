@@ -35,6 +35,6 @@ std::vector<std::string> TransportNames();
 // trip between processes, which is started before the program has threads.
 std::vector<TaskCase> TaskCases(const BenchSetting& setting,
                                 const std::vector<std::string>& transports,
-                                std::shared_ptr<BarePeer> process);
+                                const std::shared_ptr<BarePeer>& process);
 
 }  // namespace keel::cli
