@@ -70,7 +70,7 @@ Status DamagedLane(const char* what) {
 
 Status LaneWriter::Check() {
   read_ = lane_.state->read.load(std::memory_order_acquire);
-  read_bytes_ = lane_.state->read_bytes.load(std::memory_order_relaxed);
+  read_bytes_ = lane_.state->read_bytes.load(std::memory_order_acquire);
   damaged_ = damaged_ || written_ - read_ > kLaneSlots ||
              bytes_ - read_bytes_ > lane_.ring.size() || read_bytes_ % 8 != 0 ||
              lane_.state->written.load(std::memory_order_relaxed) != written_;
@@ -148,7 +148,7 @@ Result<bool> LaneReader::Read(std::vector<std::byte>& message) {
   } else {
     CopyOut(message, lane_.ring, bytes_);
     bytes_ += static_cast<std::uint32_t>(size);
-    lane_.state->read_bytes.store(bytes_, std::memory_order_relaxed);
+    lane_.state->read_bytes.store(bytes_, std::memory_order_release);
   }
   if (ChecksumOf(sequence, message) != checksum) return Damaged("a message has a wrong checksum");
   lane_.state->read.store(static_cast<std::uint32_t>(sequence_++), std::memory_order_release);

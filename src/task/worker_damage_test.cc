@@ -121,7 +121,7 @@ TEST_F(WorkersTest, ATaskThatIsTakenBackIsNoticed) {
   const Lane lane = PeerOf(*worker).region().lane(LaneName::kTasks);
   ASSERT_TRUE(Freeze(*worker));
   ASSERT_TRUE(IsOk(worker->Post(1, noop, {}, Deadline::Never())));
-  lane.state->written = 0;
+  lane.slots[0].sequence = 0;
   ASSERT_TRUE(Thaw(*worker));
   const std::vector<TaskResult> results = Collect(*worker, 1);
   ASSERT_EQ(results.size(), 1U);
