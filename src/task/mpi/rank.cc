@@ -320,6 +320,9 @@ Result<bool> RankServer::HearLife() {
       case LifeKind::kKill:
         if (active_ != nullptr && active_->id == life.session) active_->peer->Kill();
         break;
+      case LifeKind::kEcho:
+        KEEL_TRY(Say({.kind = LifeKind::kEcho}));
+        break;
       case LifeKind::kBye:
         bye_ = true;
         // What is under way holds it.
