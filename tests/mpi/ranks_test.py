@@ -54,6 +54,21 @@ class StartTest(MpiTest):
         self.assertEqual(code, 0, output)
         self.assertEqual(run.processes(), {})
 
+    def test_program_apart_without_an_orchestrator_ends_the_workers(self):
+        run = self.start("-n", "1", PROGRAM, "nothing",
+                         ":", "-n", "2", KEEL, "worker", "--start-timeout", "1")
+        code, output = run.finish(timeout=SOON)
+        self.assertNotEqual(code, 0)
+        self.assertIn("waits for rank 0's program to make an orchestrator", output)
+        self.assertIn("--start-timeout", output)
+        self.assertTrue(run.wait_gone(SOON), run.processes())
+
+    def test_program_whose_end_is_seen_may_take_longer(self):
+        run = self.start("-n", "1", KEEL, "worker", "--", "sleep", "1",
+                         ":", "-n", "1", KEEL, "worker", "--start-timeout", "0")
+        code, output = run.finish(timeout=SOON)
+        self.assertEqual(code, 0, output)
+
     def test_rank_0_needs_a_program(self):
         run = self.start("-n", "2", KEEL, "worker")
         code, output = run.finish(timeout=SOON)

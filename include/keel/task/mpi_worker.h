@@ -2,6 +2,7 @@
 // program may be its own.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,6 +23,9 @@ struct MpiWorkerOptions {
   // For an orchestrator that names none (WorkerOptions::device); empty: the default device.
   // {worker} in it is the number of the worker, {local} the number of the rank on its machine.
   std::string device;
+  // How long the program of rank 0 may take until it first asks for workers. If it exits without
+  // ever doing so nobody is told: without a bound the ranks would wait for ever. Zero: they do.
+  std::chrono::nanoseconds start_timeout = std::chrono::minutes(10);
 };
 
 // Serves the orchestrators of rank 0, one after the other (Transport::kMpi), each with a worker
@@ -33,7 +37,7 @@ struct MpiWorkerOptions {
 // or MPI failed; the process should then exit, with an error: MPI is not finalised, and has memory.
 //
 // Ends the process (exit code 1, with a line in the log) if what launched it ends while MPI starts
-// or ends, or if MPI's end takes a minute.
+// or ends, if MPI has not started within start_timeout, or if MPI's end takes a minute.
 KEEL_EXPORT Status ServeMpi(const MpiWorkerOptions& options);
 
 // The least that a worker under MPI can cost, for benchmarks: so many times, one after the other, a
