@@ -19,7 +19,7 @@
 namespace keel::task {
 
 // Of the messages and of the memory that they travel in (region.h). Both sides must have the same.
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 // Where bytes on the host are: for a thread an address, for a process an offset in the shared
 // memory. The same holds for the host tensors of a TaskMessage.
@@ -56,12 +56,14 @@ struct Request {
   std::uint64_t size = 0;
 };
 
-// The first reply of a worker, number 0, is its greeting: how its start went, and its version.
+// The first reply of a worker, number 0, is its greeting: how its start went, its version and its
+// device.
 struct Reply {
   std::uint64_t number = 0;
   Status status;
   std::uint64_t value = 0;
   EngineStats stats;
+  std::string device;  // of a greeting that is OK
 };
 
 // Longer ones are cut.

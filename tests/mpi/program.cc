@@ -2,7 +2,8 @@
 //
 //   busy N       tasks on N workers without end; says "ready", and ends with 1 at the first error,
 //                which it prints
-//   idle N       N workers that have nothing to do; says "ready", and waits for its input to end
+//   idle N       N workers that have nothing to do; says which devices they have, and "ready", and
+//                waits for its input to end
 //   large        a task with a tensor in, and one in and out, of several pieces each; and a copy to
 //                a worker and back; compared
 //   leave N      tasks with large tensors on two workers, N of which it waits for; exits with 0
@@ -190,6 +191,9 @@ int main(int argc, char** argv) {
   }
   if (what == "idle") {
     const auto orchestrator = Make(number);
+    for (const task::WorkerReport& report : orchestrator->Report()) {
+      std::printf("worker %u has %s\n", report.worker, report.device.c_str());
+    }
     Ready();
     while (std::getchar() != EOF) {
     }

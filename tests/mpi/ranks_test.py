@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -47,6 +48,15 @@ class StartTest(MpiTest):
         code, output = run.finish()
         self.assertNotEqual(code, 0)
         self.assertIn("sim:90", output)
+
+    def test_devices_that_ranks_chose_are_reported(self):
+        run = self.start("-n", "1", PROGRAM, "idle", "3", ":", "-n", "2", KEEL, "worker",
+                         "--device", "sim:{worker}", ":", "-n", "1", KEEL, "worker",
+                         variables={"KEEL_SIM": "devices:2"}, stdin=subprocess.PIPE)
+        self.assertEqual(re.findall(r"(?m)^worker \d has .*$", run.wait_ready()),
+                         ["worker 0 has sim:0", "worker 1 has sim:1", "worker 2 has sim:0"])
+        code, output = run.finish()
+        self.assertEqual(code, 0, output)
 
     def test_program_without_an_orchestrator_is_fine(self):
         run = self.start_workers(2, PROGRAM, "nothing")
