@@ -87,11 +87,11 @@ Status ControlCalls::Nonsense(const Status& what) {
   return loss_();
 }
 
-Status ControlCalls::AwaitGreeting(Deadline deadline) {
+Result<std::string> ControlCalls::AwaitGreeting(Deadline deadline) {
   KEEL_ASSIGN(const Turn turn, Turn::Take(*this, deadline));
-  KEEL_ASSIGN(const Reply greeting, Await(0, deadline));
+  KEEL_ASSIGN(Reply greeting, Await(0, deadline));
   KEEL_TRY(greeting.status);
-  if (greeting.value == kProtocolVersion) return OkStatus();
+  if (greeting.value == kProtocolVersion) return std::move(greeting.device);
   return FailedPrecondition(fmt::format("{} speaks version {}, and this library {}", who_,
                                         greeting.value, kProtocolVersion));
 }

@@ -29,7 +29,7 @@ class ControlCalls {
                std::function<void(Status)> lose);
 
   // How the worker's start went. Before everything else.
-  Status AwaitGreeting(Deadline deadline);
+  Result<std::string> AwaitGreeting(Deadline deadline);
 
   // The number and the deadline of the request are filled in. Its own error is the result's.
   Result<Reply> Call(Request request, Deadline deadline);

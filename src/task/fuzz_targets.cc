@@ -12,6 +12,7 @@
 #include "keel/task/arguments.h"
 #include "keel/task/image.h"
 #include "task/messages.h"
+#include "task/mpi/life.h"
 
 namespace keel::task {
 namespace {
@@ -90,6 +91,25 @@ void FuzzMessage(std::span<const std::byte> bytes) {
   CheckMessage(DecodeTask(bytes), bytes);
   CheckMessage(DecodeRequest(bytes), bytes);
   CheckMessage(DecodeReply(bytes), bytes);
+}
+
+void FuzzLife(std::span<const std::byte> bytes) {
+  const Result<mpi::Life> life = mpi::DecodeLife(bytes);
+  if (!life.ok()) {
+    Require(life.status().code() == StatusCode::kInvalidArgument);
+    Require(!life.status().message().empty());
+    return;
+  }
+  const auto printable = [](char c) { return c >= ' ' && c <= '~'; };
+  Require(std::ranges::all_of(life->text, printable));
+  Require(std::ranges::all_of(life->machine, printable));
+  Require(life->kind >= mpi::LifeKind::kHello && life->kind <= mpi::LifeKind::kEcho);
+  Require(life->orchestration <= static_cast<std::uint32_t>(Orchestration::kHost));
+  const std::vector<std::byte> written = mpi::Encode(*life);
+  const Result<mpi::Life> again = mpi::DecodeLife(written);
+  Require(again.ok());
+  Require(again->text == life->text && again->machine == life->machine);
+  Require(mpi::Encode(*again) == written);
 }
 
 }  // namespace keel::task

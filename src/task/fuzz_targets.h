@@ -14,5 +14,8 @@ void FuzzArguments(std::span<const std::byte> bytes);
 void FuzzImage(std::span<const std::byte> bytes);
 // What is found in a lane, of each of the three kinds.
 void FuzzMessage(std::span<const std::byte> bytes);
+// What ranks say beside that. Texts are made printable, so that only what was read once is the same
+// when it is written again.
+void FuzzLife(std::span<const std::byte> bytes);
 
 }  // namespace keel::task

@@ -14,6 +14,7 @@
 #include "keel/task/image.h"
 #include "task/fuzz_targets.h"
 #include "task/messages.h"
+#include "task/mpi/life.h"
 
 namespace keel::task {
 namespace {
@@ -92,22 +93,22 @@ TEST_P(FuzzTest, DamageIsReadOrRefused) {
   for (int round = 0; round < rounds; ++round) GetParam().function(Damaged(corpus, random));
 }
 
-INSTANTIATE_TEST_SUITE_P(Readers, FuzzTest,
-                         ::testing::Values(Target{"arguments", FuzzArguments,
-                                                  [](std::span<const std::byte> b) {
-                                                    return Arguments::Decode(b).ok();
-                                                  }},
-                                           Target{"image", FuzzImage,
-                                                  [](std::span<const std::byte> b) {
-                                                    return Image::Parse(b).ok();
-                                                  }},
-                                           Target{"message", FuzzMessage,
-                                                  [](std::span<const std::byte> b) {
-                                                    return DecodeTask(b).ok() ||
-                                                           DecodeRequest(b).ok() ||
-                                                           DecodeReply(b).ok();
-                                                  }}),
-                         [](const auto& instance) { return std::string(instance.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Readers, FuzzTest,
+    ::testing::Values(Target{"arguments", FuzzArguments,
+                             [](std::span<const std::byte> b) {
+                               return Arguments::Decode(b).ok();
+                             }},
+                      Target{"image", FuzzImage,
+                             [](std::span<const std::byte> b) { return Image::Parse(b).ok(); }},
+                      Target{"message", FuzzMessage,
+                             [](std::span<const std::byte> b) {
+                               return DecodeTask(b).ok() || DecodeRequest(b).ok() ||
+                                      DecodeReply(b).ok();
+                             }},
+                      Target{"life", FuzzLife,
+                             [](std::span<const std::byte> b) { return mpi::DecodeLife(b).ok(); }}),
+    [](const auto& instance) { return std::string(instance.param.name); });
 
 }  // namespace
 }  // namespace keel::task

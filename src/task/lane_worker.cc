@@ -63,6 +63,7 @@ struct LaneWorker::State {
   Status TakeReplies(std::vector<TaskResult>& results);
 
   const std::string device;
+  std::string opened;  // as the peer calls it
   const std::shared_ptr<Doorbell> doorbell;
   const StartPeer start;
   std::unique_ptr<Peer> peer;  // there from the first Begin on, as is the next
@@ -126,9 +127,12 @@ Status LaneWorker::State::Begin(Deadline deadline) {
     lost = OkStatus();
     is_lost.store(false);
   }
-  Status greeting = control->AwaitGreeting(deadline);
-  if (greeting.ok()) return OkStatus();
-  greeting = std::move(greeting).Annotate(fmt::format("starting {}", who));
+  Result<std::string> greeted = control->AwaitGreeting(deadline);
+  if (greeted.ok()) {
+    opened = *std::move(greeted);
+    return OkStatus();
+  }
+  Status greeting = std::move(greeted).status().Annotate(fmt::format("starting {}", who));
   peer->Kill();
   Lose(Unavailable(fmt::format("{} did not start: {}", who, greeting.message())));
   return greeting;
@@ -157,6 +161,8 @@ void LaneWorker::State::Lose(Status why) {
   doorbell->Ring();
   Ring(peer->region().lane(LaneName::kControlReplies).state->bell);
 }
+
+std::string LaneWorker::device() const { return state_->opened; }
 
 Status LaneWorker::Health() const {
   KEEL_TRY(Here());

@@ -59,6 +59,7 @@ class LaneWorker final : public Worker {
   Status Unregister(std::uint64_t callable, Deadline deadline) override;
   Result<EngineStats> Stats(Deadline deadline) override;
 
+  std::string device() const override;
   Status Health() const override;
   Status Restart(Deadline deadline) override;
   void Stop(Deadline deadline) override;

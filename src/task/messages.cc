@@ -91,7 +91,8 @@ Result<Head> Get(std::span<const std::byte> bytes, std::string_view what) {
 }
 
 bool IsDone(const Reply& reply) {
-  return reply.status.ok() && reply.value == 0 && reply.stats == EngineStats{};
+  return reply.status.ok() && reply.value == 0 && reply.stats == EngineStats{} &&
+         reply.device.empty();
 }
 
 }  // namespace
@@ -133,7 +134,8 @@ void EncodeReply(const Reply& reply, std::vector<std::byte>& bytes) {
     Put(bytes, DoneReply{.number = reply.number});
     return;
   }
-  const std::string_view text = reply.status.message().substr(0, kMaxErrorText);
+  const std::string_view words = reply.status.ok() ? reply.device : reply.status.message();
+  const std::string_view text = words.substr(0, kMaxErrorText);
   const std::string_view name = reply.status.vendor_name().substr(0, kMaxErrorName);
   bytes.resize(sizeof(ReplyHead) + text.size() + name.size());
   Put(bytes, ReplyHead{.code = static_cast<std::int32_t>(reply.status.code()),
@@ -147,8 +149,8 @@ void EncodeReply(const Reply& reply, std::vector<std::byte>& bytes) {
                        .vendor_code = reply.status.vendor_code(),
                        .text = static_cast<std::uint32_t>(text.size()),
                        .name = static_cast<std::uint32_t>(name.size())});
-  const auto put = [&bytes](std::size_t at, std::string_view words) {
-    std::ranges::transform(words, bytes.begin() + static_cast<std::ptrdiff_t>(at),
+  const auto put = [&bytes](std::size_t at, std::string_view what) {
+    std::ranges::transform(what, bytes.begin() + static_cast<std::ptrdiff_t>(at),
                            [](char c) { return static_cast<std::byte>(c); });
   };
   put(sizeof(ReplyHead), text);
@@ -212,14 +214,15 @@ Result<Reply> DecodeReply(std::span<const std::byte> bytes) {
   if (head.code < 0 || head.code > kLast) {
     return InvalidArgument(fmt::format("a reply with status {}: there is none", head.code));
   }
+  const auto* const words = reinterpret_cast<const char*>(bytes.data() + sizeof(head));
   if (head.code == 0) {
-    if (head.text != 0 || head.name != 0 || head.vendor_code != 0) {
+    if ((head.text != 0 && head.number != 0) || head.name != 0 || head.vendor_code != 0) {
       return InvalidArgument("a reply that is OK, with an error");
     }
+    reply.device.assign(words, head.text);
     if (IsDone(reply)) return InvalidArgument("a long reply that says nothing");
     return reply;
   }
-  const auto* const words = reinterpret_cast<const char*>(bytes.data() + sizeof(head));
   reply.status = Status(static_cast<StatusCode>(head.code), std::string(words, head.text));
   if (head.vendor_code != 0 || head.name != 0) {
     reply.status =

@@ -56,12 +56,14 @@ struct Request {
   std::uint64_t size = 0;
 };
 
-// The first reply of a worker, number 0, is its greeting: how its start went, and its version.
+// The first reply of a worker, number 0, is its greeting: how its start went, its version and its
+// device.
 struct Reply {
   std::uint64_t number = 0;
   Status status;
   std::uint64_t value = 0;
   EngineStats stats;
+  std::string device;  // of a greeting that is OK
 };
 
 // Longer ones are cut.

@@ -76,6 +76,18 @@ TEST(MessagesTest, WhatIsDoneIsShortAndNothingElseIs) {
   EXPECT_EQ(DecodeReply(damaged).status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST(MessagesTest, AGreetingNamesTheDeviceAndNothingElseDoes) {
+  Reply sent{.number = 0, .value = kProtocolVersion, .device = "sim:3"};
+  const Reply got = Need(DecodeReply(Encode(sent)));
+  EXPECT_TRUE(got.status.ok());
+  EXPECT_EQ(got.value, kProtocolVersion);
+  EXPECT_EQ(got.device, "sim:3");
+  sent.number = 1;
+  EXPECT_EQ(DecodeReply(Encode(sent)).status().code(), StatusCode::kInvalidArgument);
+  sent = {.number = 0, .status = Internal("not opened"), .device = "sim:3"};
+  EXPECT_EQ(Need(DecodeReply(Encode(sent))).device, "");
+}
+
 TEST(MessagesTest, ALongErrorIsCut) {
   const std::vector<std::byte> bytes = Encode(
       Reply{.status = Internal(std::string(10'000, 'x')).WithVendor(1, std::string(500, 'y'))});

@@ -42,6 +42,10 @@ Result<std::shared_ptr<OrchestratorCore>> OrchestratorCore::Create(OrchestratorO
     Result<std::unique_ptr<Worker>> started = start(how, deadline);
     if (!started.ok()) return std::move(started).status().Annotate(slot.name);
     slot.worker = *std::move(started);
+    if (std::string opened = slot.worker->device(); !opened.empty()) {
+      slot.device = std::move(opened);
+      slot.name = fmt::format("worker {} ({})", w, slot.device);
+    }
     slot.started = Clock::now();
   }
   {

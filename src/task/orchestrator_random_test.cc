@@ -128,12 +128,12 @@ class RandomProgramTest : public OrchestratorTest {
     for (int i = 0; i < steps; ++i) {
       const bool fails = failing && random_() % 12 == 0;
       const auto kind = fails ? kFails : static_cast<unsigned>(random_() % 3);
-      failures += fails ? 1 : 0;
       if (random_() % 5 != 0) {
         Step step = AnyStep(random_() % kWorkers, kind);
         SubmitOptions options;
         if (step.pinned) options.worker = step.worker;
         submitted.push_back({Submit(step.callable, step.arguments, options), {step.reference}});
+        failures += fails ? 1 : 0;
         continue;
       }
       std::vector<Step> members;
@@ -151,6 +151,7 @@ class RandomProgramTest : public OrchestratorTest {
         continue;
       }
       ++groups;
+      failures += fails ? 1 : 0;
       submitted.push_back({*group, {}});
       for (Step& member : members) submitted.back().reference.push_back(member.reference);
     }

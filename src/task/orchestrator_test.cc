@@ -507,6 +507,16 @@ TEST_P(OrchestratorTest, CreateNamesTheWorkerThatIsWrong) {
   EXPECT_THAT(MessageOf(status), HasSubstr("worker 1 (sim:77)"));
 }
 
+TEST_P(OrchestratorTest, TheReportNamesADeviceThatAWorkerChoseItself) {
+  setenv("KEEL_DRIVER", "sim", 1);  // NOLINT(concurrency-mt-unsafe): for processes
+  OrchestratorOptions options = Options(2);
+  options.workers[1].device.clear();
+  Start(std::move(options));
+  const std::vector<WorkerReport> reports = orchestrator_->Report();
+  EXPECT_EQ(reports[0].device, "sim:0");
+  EXPECT_EQ(reports[1].device, GetParam() == Transport::kThread ? "sim:1" : "sim:0");
+}
+
 TEST_P(OrchestratorTest, AHandleOfNoTaskSaysSo) {
   const TaskHandle none;
   EXPECT_EQ(none.Wait(Deadline::Never()).code(), StatusCode::kFailedPrecondition);

@@ -65,8 +65,11 @@ void Server::Main() {
     return OkStatus();
   }();
   const bool started = start.ok();
-  const Status greeted = control_replies_.Write(
-      Encode(Reply{.number = 0, .status = std::move(start), .value = kProtocolVersion}));
+  const Status greeted =
+      control_replies_.Write(Encode(Reply{.number = 0,
+                                          .status = std::move(start),
+                                          .value = kProtocolVersion,
+                                          .device = started ? memory_->name().ToString() : ""}));
   if (started && greeted.ok()) ServeControl();
   Stop();
   if (tasks.joinable()) tasks.join();

@@ -107,6 +107,8 @@ class Worker {
 
   // --- Life -----------------------------------------------------------------------------------
 
+  // The device that it has opened, as in "sim:0"; empty: it does not say. Not while it is started.
+  virtual std::string device() const { return {}; }
   // OK, or why it is lost.
   virtual Status Health() const = 0;
   // After a loss, when Collect has returned everything: a new, empty worker. May take as long as

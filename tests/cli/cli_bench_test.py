@@ -205,7 +205,7 @@ class TaskTest(CliTest):
 
     def test_mistakes(self):
         self.assert_fails(keel("bench", "task", "--transport", "pigeon"), 2, "'pigeon'",
-                          "thread, process")
+                          "thread, process, mpi")
         self.assert_fails(keel("bench", "host", "--transport", "thread"), 2, "--transport", "'host'")
 
 

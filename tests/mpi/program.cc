@@ -2,12 +2,15 @@
 //
 //   busy N       tasks on N workers without end; says "ready", and ends with 1 at the first error,
 //                which it prints
-//   idle N       N workers that have nothing to do; says "ready", and waits for its input to end
+//   idle N       N workers that have nothing to do; says which devices they have, and "ready", and
+//                waits for its input to end
 //   large        a task with a tensor in, and one in and out, of several pieces each; and a copy to
 //                a worker and back; compared
 //   leave N      tasks with large tensors on two workers, N of which it waits for; exits with 0
 //   outlive      a task that spins; an object that is destroyed after all else waits for it, and
 //                prints "after: " and what became of it
+//   echo         round trips of nothing with worker 0's rank, by two threads, while an orchestrator
+//                and its worker copy; and with ranks that there are not
 //   nothing      no orchestrator at all
 //   exit N       an orchestrator, and then that exit code
 #include <array>
@@ -18,8 +21,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "keel/task/mpi_worker.h"
 #include "keel/task/orchestrator.h"
 #include "task/images_test.h"
 
@@ -141,6 +146,34 @@ int Outlive() {
   return 0;
 }
 
+int Echo() {
+  // Before there is an orchestrator: it starts MPI.
+  Check(task::MpiRoundTrips(1, 10, Deadline::After(kLong)));
+  const auto orchestrator = Make(1);
+  std::vector<float> x(kElements, 2.5F);
+  std::vector<float> y(kElements);
+  std::array<Status, 2> echoed;
+  std::array<std::thread, 2> threads;
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    threads[i] =
+        std::thread([&, i] { echoed[i] = task::MpiRoundTrips(1, 1000, Deadline::After(kLong)); });
+  }
+  const Bytes size = Bytes(std::uint64_t{kElements} * sizeof(float));
+  const DeviceAddress block = Need(orchestrator->Malloc(0, size));
+  Check(orchestrator->CopyTo(0, block, x.data(), size));
+  Check(orchestrator->CopyFrom(0, y.data(), block, size));
+  for (std::thread& thread : threads) thread.join();
+  for (const Status& status : echoed) Check(status);
+  if (x != y) return 3;
+  for (const int rank : {-1, 0, 2}) {
+    if (task::MpiRoundTrips(rank, 1, Deadline::Never()).code() != StatusCode::kOutOfRange) return 4;
+  }
+  // More than can be made by then; the program exits while the rest of them are.
+  constexpr std::uint64_t kMany = 1'000'000'000;
+  const Status late = task::MpiRoundTrips(1, kMany, Deadline::After(std::chrono::milliseconds(1)));
+  return late.code() == StatusCode::kDeadlineExceeded ? 0 : 5;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -150,6 +183,7 @@ int main(int argc, char** argv) {
   if (what == "large") return Large();
   if (what == "leave") return Leave(number);
   if (what == "outlive") return Outlive();
+  if (what == "echo") return Echo();
   if (what == "nothing") return 0;
   if (what == "exit") {
     Make(1);
@@ -157,6 +191,9 @@ int main(int argc, char** argv) {
   }
   if (what == "idle") {
     const auto orchestrator = Make(number);
+    for (const task::WorkerReport& report : orchestrator->Report()) {
+      std::printf("worker %u has %s\n", report.worker, report.device.c_str());
+    }
     Ready();
     while (std::getchar() != EOF) {
     }

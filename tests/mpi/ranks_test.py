@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -48,11 +49,35 @@ class StartTest(MpiTest):
         self.assertNotEqual(code, 0)
         self.assertIn("sim:90", output)
 
+    def test_devices_that_ranks_chose_are_reported(self):
+        run = self.start("-n", "1", PROGRAM, "idle", "3", ":", "-n", "2", KEEL, "worker",
+                         "--device", "sim:{worker}", ":", "-n", "1", KEEL, "worker",
+                         variables={"KEEL_SIM": "devices:2"}, stdin=subprocess.PIPE)
+        self.assertEqual(re.findall(r"(?m)^worker \d has .*$", run.wait_ready()),
+                         ["worker 0 has sim:0", "worker 1 has sim:1", "worker 2 has sim:0"])
+        code, output = run.finish()
+        self.assertEqual(code, 0, output)
+
     def test_program_without_an_orchestrator_is_fine(self):
         run = self.start_workers(2, PROGRAM, "nothing")
         code, output = run.finish()
         self.assertEqual(code, 0, output)
         self.assertEqual(run.processes(), {})
+
+    def test_program_apart_without_an_orchestrator_ends_the_workers(self):
+        run = self.start("-n", "1", PROGRAM, "nothing",
+                         ":", "-n", "2", KEEL, "worker", "--start-timeout", "1")
+        code, output = run.finish(timeout=SOON)
+        self.assertNotEqual(code, 0)
+        self.assertIn("waits for rank 0's program to make an orchestrator", output)
+        self.assertIn("--start-timeout", output)
+        self.assertTrue(run.wait_gone(SOON), run.processes())
+
+    def test_program_whose_end_is_seen_may_take_longer(self):
+        run = self.start("-n", "1", KEEL, "worker", "--", "sleep", "1",
+                         ":", "-n", "1", KEEL, "worker", "--start-timeout", "0")
+        code, output = run.finish(timeout=SOON)
+        self.assertEqual(code, 0, output)
 
     def test_rank_0_needs_a_program(self):
         run = self.start("-n", "2", KEEL, "worker")
@@ -131,6 +156,42 @@ class WorkTest(MpiTest):
         self.assertEqual(code, 0, output)
         self.assertEqual(digest(output)["transport"], "mpi")
         self.assertEqual(digest(output)["digest"], digest(threads.stdout)["digest"])
+
+    def test_round_trips_of_nothing(self):
+        run = self.start_workers(1, PROGRAM, "echo")
+        code, output = run.finish(timeout=SOON)
+        self.assertEqual(code, 0, output)
+        self.assertEqual(run.processes(), {})
+
+    def test_bench_of_tasks(self):
+        run = self.start_workers(2, KEEL, "bench", "task", "--transport", "mpi", "--json")
+        code, output = run.finish()
+        self.assertEqual(code, 0, output)
+        rows = json.loads(output[output.index("["):])
+        self.assertEqual({row["transport"] for row in rows}, {"mpi"})
+        self.assertEqual([(row["what"], row["orchestration"], row["workers"]) for row in rows],
+                         [("bare round trip", "", 0), ("submit and wait", "host", 1),
+                          ("1000 in flight, each", "host", 1),
+                          ("submit again, 4 tensors", "host", 1),
+                          ("submit a group of 2", "host", 2), ("submit and wait", "device", 1),
+                          ("register what is known", "device", 1),
+                          ("register what is new", "device", 1)])
+        for row in rows:
+            self.assertGreater(row["bare_ns"], 0)
+            self.assertAlmostEqual(row["ratio"], row["ns"] / row["bare_ns"])
+            # Its task goes the same way as the bare one, and then to a process and back.
+            if row["what"] == "submit and wait":
+                self.assertGreater(row["ratio"], 1)
+
+    def test_bench_of_tasks_says_what_it_lacks(self):
+        run = self.start_workers(1, KEEL, "bench", "task", "--transport", "mpi")
+        code, output = run.finish()
+        self.assertEqual(code, 1, output)
+        self.assertIn("worker 1 needs rank 2", output)
+        run = subprocess.run((KEEL, "bench", "task", "--transport", "mpi"), env=clean_environment(),
+                             capture_output=True, text=True, timeout=SOON)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("was not started by mpirun", run.stderr)
 
     def test_idle_ranks_take_little_time(self):
         run = self.start_workers(2, PROGRAM, "idle", "2", stdin=subprocess.PIPE)

@@ -311,7 +311,7 @@ ExitCode Run(const Options& options) {
     return ReportError("bench", status);
   }
   std::shared_ptr<BarePeer> process;
-  if (options.what == "task") {
+  if (options.what == "task" && IsChosen("process", options.transports)) {
     // Before there are threads.
     auto started = BarePeer::StartProcess();
     if (!started.ok()) return ReportError("bench", started.status());
@@ -382,7 +382,7 @@ Command AddBench(CLI::App& parent) {
                   "host:  pinned host memory, pairs and what is held beyond what is asked for\n"
                   "h2d:   copies between pageable memory and the device, own and staged\n"
                   "task:  a task that does nothing through the whole pipeline, beside a bare\n"
-                  "       round trip between two threads, or two processes\n"
+                  "       round trip between two threads, processes or ranks\n"
                   "train: a training step with memory of several kinds, and the calls it makes")
       ->type_name("")
       ->required()
@@ -392,14 +392,18 @@ Command AddBench(CLI::App& parent) {
   app->add_flag("--json", options->json, "Print one JSON list instead of text");
   AddGraphOptions(*app, options->graph);
   AddChoices(*app, "--transport", options->transports, TransportNames(),
-             "task: only these transports");
+             "task: only these transports; mpi is measured if it is named, under mpirun");
   app->footer(
       "The allocator is as KEEL_ALLOC_CONF says. Times are medians of several rounds, in\n"
       "nanoseconds (graph: microseconds); on a machine that does nothing else they are worth\n"
       "comparing. graph has one line for each policy: the calling thread's time for a step, the\n"
       "device's, the bytes that the step copies, and its calls of the driver. task has the time\n"
-      "of each, and what that is over the bare round trip of its transport. Lists are written\n"
-      "with commas. Exit code 1 when something churn checks does not hold.");
+      "of each, and what that is over the bare round trip of its transport; that of mpi needs\n"
+      "two workers, as in\n"
+      "\n"
+      "  mpirun -n 3 keel worker -- keel bench task --transport mpi\n"
+      "\n"
+      "Lists are written with commas. Exit code 1 when something churn checks does not hold.");
   return {app, [options] { return Run(*options); }};
 }
 

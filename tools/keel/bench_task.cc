@@ -11,6 +11,7 @@
 #include "callables.h"
 #include "keel/hal/device_name.h"
 #include "keel/memory/process_memory.h"
+#include "keel/task/mpi_worker.h"
 #include "keel/task/orchestrator.h"
 
 namespace keel::cli {
@@ -24,8 +25,8 @@ using task::Orchestrator;
 using task::TaskHandle;
 using task::Transport;
 
-constexpr std::pair<Transport, std::string_view> kTransports[] = {{Transport::kThread, "thread"},
-                                                                  {Transport::kProcess, "process"}};
+constexpr std::pair<Transport, std::string_view> kTransports[] = {
+    {Transport::kThread, "thread"}, {Transport::kProcess, "process"}, {Transport::kMpi, "mpi"}};
 
 constexpr int kTurns = 31;
 constexpr std::size_t kInFlight = 1000;
@@ -130,70 +131,97 @@ Result<Arguments> SomeArguments(const Place& place) {
   return arguments;
 }
 
+using Body = std::function<Status(std::uint64_t count)>;
+
 // What is measured, with what is said about it.
 class Rows {
  public:
-  Rows(std::string_view transport) : transport_(transport) {}
-  void Add(std::string what, std::string_view orchestration, std::uint32_t workers,
-           std::function<Status(std::uint64_t)> body) {
+  Rows(std::string_view transport, Body bare) : transport_(transport), bodies_{std::move(bare)} {
+    Describe("bare round trip", "", 0);
+  }
+  void Add(std::string what, std::string_view orchestration, std::uint32_t workers, Body body) {
+    Describe(std::move(what), orchestration, workers);
+    bodies_.push_back(std::move(body));
+  }
+  // What was added since the last time, in turns with the bare round trip.
+  Status Measure() {
+    KEEL_ASSIGN(const std::vector<double> ns, MediansNs(bodies_, kTurns));
+    const std::size_t added = bodies_.size() - 1;
+    if (added + 1 == costs_.size()) costs_[0].ns = costs_[0].bare_ns = ns[0];
+    for (std::size_t i = 1; i <= added; ++i) {
+      TaskCost& cost = costs_[costs_.size() - added + i - 1];
+      cost.ns = ns[i];
+      cost.bare_ns = ns[0];
+    }
+    bodies_.resize(1);
+    return OkStatus();
+  }
+  std::vector<TaskCost> costs() && { return std::move(costs_); }
+
+ private:
+  void Describe(std::string what, std::string_view orchestration, std::uint32_t workers) {
     costs_.push_back({.transport = std::string(transport_),
                       .what = std::move(what),
                       .orchestration = std::string(orchestration),
                       .workers = workers});
-    bodies_.push_back(std::move(body));
-  }
-  // The first is what the others are compared with.
-  Result<std::vector<TaskCost>> Measure() {
-    KEEL_ASSIGN(const std::vector<double> ns, MediansNs(bodies_, kTurns));
-    for (std::size_t i = 0; i < costs_.size(); ++i) {
-      costs_[i].ns = ns[i];
-      costs_[i].bare_ns = ns[0];
-    }
-    return costs_;
   }
 
- private:
   const std::string_view transport_;
   std::vector<TaskCost> costs_;
-  std::vector<std::function<Status(std::uint64_t)>> bodies_;
+  std::vector<Body> bodies_;  // the first: the bare round trip
 };
 
-Result<std::vector<TaskCost>> Measure(const BenchSetting& setting, Transport transport,
-                                      std::string_view name, std::shared_ptr<BarePeer> bare) {
-  if (transport == Transport::kThread) {
-    KEEL_ASSIGN(bare, BarePeer::StartThread());
+Result<Body> Bare(Transport transport, std::shared_ptr<BarePeer> peer) {
+  if (transport == Transport::kMpi) {
+    constexpr int kRank = 1;  // of worker 0
+    return Body([](std::uint64_t count) { return task::MpiRoundTrips(kRank, count, Patience()); });
   }
-  KEEL_ASSIGN(const auto host, Place::Create(setting, transport, Orchestration::kHost, 1));
-  KEEL_ASSIGN(const auto pair, Place::Create(setting, transport, Orchestration::kHost, kGroup));
-  KEEL_ASSIGN(const Arguments arguments, SomeArguments(*host));
+  if (transport == Transport::kThread) {
+    KEEL_ASSIGN(peer, BarePeer::StartThread());
+  }
+  return Body([peer](std::uint64_t count) { return peer->RoundTrips(count); });
+}
+
+// One orchestrator at a time: a rank serves one.
+Result<std::vector<TaskCost>> Measure(const BenchSetting& setting, Transport transport,
+                                      std::string_view name,
+                                      const std::shared_ptr<BarePeer>& process) {
+  KEEL_ASSIGN(Body bare, Bare(transport, process));
+  Rows rows(name, std::move(bare));
+  {
+    KEEL_ASSIGN(const auto place, Place::Create(setting, transport, Orchestration::kHost, 1));
+    KEEL_ASSIGN(const Arguments arguments, SomeArguments(*place));
+    rows.Add("submit and wait", "host", 1,
+             [&](std::uint64_t count) { return place->SubmitAndWait(Arguments(), count); });
+    rows.Add(fmt::format("{} in flight, each", kInFlight), "host", 1,
+             [&](std::uint64_t count) { return place->InFlight(count); });
+    rows.Add(fmt::format("submit again, {} tensors", kTensors), "host", 1,
+             [&](std::uint64_t count) { return place->SubmitAndWait(arguments, count); });
+    KEEL_TRY(rows.Measure());
+  }
+  {
+    KEEL_ASSIGN(const auto place, Place::Create(setting, transport, Orchestration::kHost, kGroup));
+    rows.Add(fmt::format("submit a group of {}", kGroup), "host", kGroup,
+             [&](std::uint64_t count) { return place->Groups(count); });
+    KEEL_TRY(rows.Measure());
+  }
+  const bool on_device = setting.device->capabilities().orchestration;
+  const std::string_view by = on_device ? "device" : "host";
+  KEEL_ASSIGN(const auto place,
+              Place::Create(setting, transport,
+                            on_device ? Orchestration::kDevice : Orchestration::kHost, 1));
   KEEL_ASSIGN(const std::vector<Image> images, NewImages());
   KEEL_ASSIGN(const Image known, NoopImage());
-  std::shared_ptr<Place> device;
-  if (setting.device->capabilities().orchestration) {
-    KEEL_ASSIGN(device, Place::Create(setting, transport, Orchestration::kDevice, 1));
+  if (on_device) {
+    rows.Add("submit and wait", by, 1,
+             [&](std::uint64_t count) { return place->SubmitAndWait(Arguments(), count); });
   }
-
-  Rows rows(name);
-  rows.Add("bare round trip", "", 0, [&](std::uint64_t count) { return bare->RoundTrips(count); });
-  rows.Add("submit and wait", "host", 1,
-           [&](std::uint64_t count) { return host->SubmitAndWait(Arguments(), count); });
-  rows.Add(fmt::format("{} in flight, each", kInFlight), "host", 1,
-           [&](std::uint64_t count) { return host->InFlight(count); });
-  rows.Add(fmt::format("submit again, {} tensors", kTensors), "host", 1,
-           [&](std::uint64_t count) { return host->SubmitAndWait(arguments, count); });
-  rows.Add(fmt::format("submit a group of {}", kGroup), "host", kGroup,
-           [&](std::uint64_t count) { return pair->Groups(count); });
-  if (device != nullptr) {
-    rows.Add("submit and wait", "device", 1,
-             [&](std::uint64_t count) { return device->SubmitAndWait(Arguments(), count); });
-  }
-  const std::shared_ptr<Place>& registrar = device != nullptr ? device : host;
-  const std::string_view by = device != nullptr ? "device" : "host";
   rows.Add("register what is known", by, 1,
-           [&](std::uint64_t count) { return registrar->Register({&known, 1}, count); });
+           [&](std::uint64_t count) { return place->Register({&known, 1}, count); });
   rows.Add("register what is new", by, 1,
-           [&](std::uint64_t count) { return registrar->Register(images, count); });
-  return rows.Measure();
+           [&](std::uint64_t count) { return place->Register(images, count); });
+  KEEL_TRY(rows.Measure());
+  return std::move(rows).costs();
 }
 
 }  // namespace
@@ -204,12 +232,17 @@ std::vector<std::string> TransportNames() {
   return names;
 }
 
+bool IsChosen(std::string_view transport, const std::vector<std::string>& transports) {
+  if (transports.empty()) return transport != "mpi";
+  return std::ranges::find(transports, transport) != transports.end();
+}
+
 std::vector<TaskCase> TaskCases(const BenchSetting& setting,
                                 const std::vector<std::string>& transports,
                                 const std::shared_ptr<BarePeer>& process) {
   std::vector<TaskCase> cases;
   for (const auto& [transport, name] : kTransports) {
-    if (!transports.empty() && std::ranges::find(transports, name) == transports.end()) continue;
+    if (!IsChosen(name, transports)) continue;
     cases.push_back({fmt::format("tasks, {}", name), [=, over = transport, label = name] {
                        return Measure(setting, over, label, process);
                      }});

@@ -1,10 +1,11 @@
 // keel bench task: what a task costs beside its work, by transport, measured by what the least is
-// that two threads, or two processes, need to call and answer each other.
+// that two threads, processes or ranks of an MPI run need to call and answer each other.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bare_peer.h"
@@ -19,7 +20,7 @@ struct TaskCost {
   std::string orchestration;  // who runs the code: "host", "device"; empty: nobody
   std::uint32_t workers = 0;
   double ns = 0;
-  double bare_ns = 0;  // the bare round trip of the transport, measured in the same turns
+  double bare_ns = 0;  // the bare round trip of the transport, measured in turns with this
   double ratio() const { return ns / bare_ns; }
 };
 
@@ -31,8 +32,12 @@ struct TaskCase {
 // All there are, in the order in which they are measured.
 std::vector<std::string> TransportNames();
 
-// One case for each transport that is named; none: all. `process` is the peer of the bare round
-// trip between processes, which is started before the program has threads.
+// Whether it is among those that are named. None: all that need nobody to launch the program.
+bool IsChosen(std::string_view transport, const std::vector<std::string>& transports);
+
+// One case for each transport that is chosen. `process` is the peer of the bare round trip between
+// processes, which is started before the program has threads; null: they are not chosen. Ranks
+// bounce a word between the threads that have MPI (mpi_worker.h).
 std::vector<TaskCase> TaskCases(const BenchSetting& setting,
                                 const std::vector<std::string>& transports,
                                 const std::shared_ptr<BarePeer>& process);

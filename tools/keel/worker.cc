@@ -11,7 +11,9 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -107,6 +109,7 @@ ExitCode RunProgram(const std::vector<std::string>& program) {
 
 struct Options {
   task::MpiWorkerOptions worker;
+  std::optional<std::uint32_t> start_timeout;
   std::vector<std::string> program;
 };
 
@@ -125,7 +128,14 @@ ExitCode Run(const Options& options) {
                "it as in 'mpirun -n 1 PROGRAM : -n 3 keel worker'");
     return kUsage;
   }
-  const Status status = task::ServeMpi(options.worker);
+  task::MpiWorkerOptions worker = options.worker;
+  if (options.start_timeout) {
+    worker.start_timeout = std::chrono::seconds(*options.start_timeout);
+  } else if (!options.program.empty()) {
+    // Rank 0 is such a process, too, and releases the others when the program has ended.
+    worker.start_timeout = std::chrono::seconds(0);
+  }
+  const Status status = task::ServeMpi(worker);
   return status.ok() ? kSuccess : ReportError("worker", status);
 }
 
@@ -138,6 +148,11 @@ Command AddWorker(CLI::App& parent) {
                   "The device, for an orchestrator that names none (default: the first there is);\n"
                   "{worker} in it is the worker's number, {local} the rank's on its machine")
       ->type_name("NAME:N");
+  app->add_option(
+         "--start-timeout", options->start_timeout,
+         "How long to wait for an orchestrator, at first; 0: for ever (default: 600, or 0\n"
+         "with PROGRAM, whose end is seen)")
+      ->type_name("SECONDS");
   // Without it '--' would end the subcommand.
   app->add_option("PROGRAM", options->program, "After '--': what rank 0 runs")
       ->type_name("[ARGUMENT...]");

@@ -146,7 +146,7 @@ class KEEL_EXPORT TaskHandle {
 
 struct WorkerReport {
   WorkerId worker = 0;
-  std::string device;
+  std::string device;  // that it has opened: "sim:0", also if it chose it itself
   bool up = false;
   Status lost;  // why it is not, or was not last
   std::uint64_t restarts = 0;

@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "base/fork.h"
+#include "keel/task/mpi_worker.h"
 #include "task/mpi/bridge_impl.h"
 
-namespace keel::task::mpi {
+namespace keel::task {
+namespace mpi {
 
 // --- Other threads -------------------------------------------------------------------------------
 
@@ -90,25 +92,50 @@ Result<std::shared_ptr<Session>> Bridge::Impl::Start(int rank, const WorkerStart
   shared.session =
       std::make_shared<Session>(rank, ++last_session_, std::move(region), start.doorbell);
   shared.killed = false;
-  orders_.push_back({.kind = LifeKind::kStart,
-                     .session = shared.session,
-                     .life = {.kind = LifeKind::kStart,
-                              .orchestration = static_cast<std::uint32_t>(start.orchestration),
-                              .shared_memory = start.shared_memory.count(),
-                              .text = start.options.device}});
+  OrderLocked({.rank = rank,
+               .kind = LifeKind::kStart,
+               .session = shared.session,
+               .life = {.kind = LifeKind::kStart,
+                        .orchestration = static_cast<std::uint32_t>(start.orchestration),
+                        .shared_memory = start.shared_memory.count(),
+                        .text = start.options.device}});
+  return shared.session;
+}
+
+Status Bridge::Impl::RoundTrips(int rank, std::uint64_t count, Deadline deadline) {
+  const MutexLock lock(mutex_);
+  KEEL_TRY(WaitForLocked(rank, deadline));
+  Shared& shared = shared_[static_cast<std::size_t>(rank)];
+  const std::uint64_t due = shared.trips_asked += count;
+  if (count > 0) {
+    OrderLocked({.rank = rank,
+                 .kind = LifeKind::kEcho,
+                 .life = {.kind = LifeKind::kEcho},
+                 .round_trips = count});
+  }
+  while (shared.trips_made < due) {
+    if (!WaitLocked(deadline) && shared.trips_made < due && deadline.Passed()) {
+      return DeadlineExceeded(fmt::format("{} has not answered in time", shared.name));
+    }
+    KEEL_TRY(CheckLocked(rank));
+  }
+  return OkStatus();
+}
+
+void Bridge::Impl::OrderLocked(Order order) {
+  orders_.push_back(std::move(order));
   ordered_.store(true, std::memory_order_release);
   eventfd_write(wake_.get(), 1);
-  return shared.session;
 }
 
 void Bridge::Impl::Kill(const std::shared_ptr<Session>& session) {
   const MutexLock lock(mutex_);
   Shared& shared = shared_[static_cast<std::size_t>(session->rank())];
   if (shared.session != session || std::exchange(shared.killed, true)) return;
-  orders_.push_back(
-      {.kind = LifeKind::kKill, .session = session, .life = {.kind = LifeKind::kKill}});
-  ordered_.store(true, std::memory_order_release);
-  eventfd_write(wake_.get(), 1);
+  OrderLocked({.rank = session->rank(),
+               .kind = LifeKind::kKill,
+               .session = session,
+               .life = {.kind = LifeKind::kKill}});
 }
 
 void Bridge::Impl::Finish() {
@@ -169,6 +196,17 @@ Result<std::shared_ptr<Session>> Bridge::Start(int rank, const WorkerStart& star
   return impl_->Start(rank, start, deadline);
 }
 
+Status Bridge::RoundTrips(int rank, std::uint64_t count, Deadline deadline) {
+  return impl_->RoundTrips(rank, count, deadline);
+}
+
 void Bridge::Kill(const std::shared_ptr<Session>& session) { impl_->Kill(session); }
 
-}  // namespace keel::task::mpi
+}  // namespace mpi
+
+Status MpiRoundTrips(int rank, std::uint64_t count, Deadline deadline) {
+  KEEL_ASSIGN(mpi::Bridge* const bridge, mpi::Bridge::Get(deadline));
+  return bridge->RoundTrips(rank, count, deadline);
+}
+
+}  // namespace keel::task

@@ -39,6 +39,8 @@ class Bridge {
   // A worker on a rank. If the one before it was killed, waits until it is over. kOutOfRange: no
   // such rank. kFailedPrecondition: it has another worker.
   Result<std::shared_ptr<Session>> Start(int rank, const WorkerStart& start, Deadline deadline);
+  // So many times, one after the other, a word that means nothing to a rank and back.
+  Status RoundTrips(int rank, std::uint64_t count, Deadline deadline);
   // Does not wait: see Session.
   void Kill(const std::shared_ptr<Session>& session);
   ~Bridge() = delete;  // never: the process ends with it

@@ -28,9 +28,11 @@ inline constexpr const char* kHow =
 
 // Sent by another thread to that of the bridge.
 struct Order {
+  int rank = 0;
   LifeKind kind = LifeKind::kStart;
-  std::shared_ptr<Session> session;
+  std::shared_ptr<Session> session;  // kEcho: none
   Life life;
+  std::uint64_t round_trips = 0;  // kEcho
 };
 
 // What the bridge's thread knows of a rank.
@@ -51,6 +53,8 @@ struct Rank {
   Clock::time_point heard = Clock::now();
   std::shared_ptr<Session> session;
   std::optional<Life> ended;  // the session's, until all of its answers are there
+  std::uint64_t trips_left = 0;
+  std::uint64_t trips_made = 0;
   bool greeted = false;
   bool lost = false;
   bool bye = false;
@@ -70,6 +74,7 @@ class Bridge::Impl {
   Result<std::string> NameOf(int rank, Deadline deadline) KEEL_EXCLUDES(mutex_);
   Result<std::shared_ptr<Session>> Start(int rank, const WorkerStart& start, Deadline deadline)
       KEEL_EXCLUDES(mutex_);
+  Status RoundTrips(int rank, std::uint64_t count, Deadline deadline) KEEL_EXCLUDES(mutex_);
   void Kill(const std::shared_ptr<Session>& session) KEEL_EXCLUDES(mutex_);
   // Ends MPI, and the thread.
   void Finish() KEEL_EXCLUDES(mutex_);
@@ -82,6 +87,8 @@ class Bridge::Impl {
     Status unusable;
     std::shared_ptr<Session> session;
     bool killed = false;  // the session
+    std::uint64_t trips_asked = 0;
+    std::uint64_t trips_made = 0;  // when none is left
   };
 
   explicit Impl(UniqueFd wake) : wake_(std::move(wake)) {}
@@ -89,6 +96,7 @@ class Bridge::Impl {
   // Until it has said hello.
   Status WaitForLocked(int rank, Deadline deadline) KEEL_REQUIRES(mutex_);
   bool WaitLocked(Deadline deadline) KEEL_REQUIRES(mutex_);
+  void OrderLocked(Order order) KEEL_REQUIRES(mutex_);
 
   // All of these: the bridge's thread.
   void Main(const KeelMpiTable& table);
@@ -97,7 +105,8 @@ class Bridge::Impl {
   Result<bool> Obey(Outbox& outbox, std::vector<Rank>& ranks);
   Result<bool> Hear(Rank& rank, Outbox& outbox);
   Result<bool> HearReplies(Rank& rank, Outbox& outbox, FrameReader& reader, bool task);
-  Status HearLife(Rank& rank, const Life& life);
+  Status HearLife(Rank& rank, Outbox& outbox, const Life& life);
+  Status HearEcho(Rank& rank, Outbox& outbox);
   Status Nonsense(Rank& rank, Outbox& outbox, const Status& what);
   void SettleEnd(Rank& rank);
   void EndSession(Rank& rank, const Status& why);

@@ -87,6 +87,7 @@ Status Bridge::Impl::Serve(Port& port, Outbox& outbox, std::vector<Rank>& ranks)
     KEEL_ASSIGN(const bool obeyed, Obey(outbox, ranks));
     busy |= obeyed;
     for (Rank& rank : ranks) {
+      awaiting |= rank.trips_left > 0;
       if (rank.session == nullptr || rank.lost || rank.session->lost()) continue;
       Result<bool> forwarded = rank.session->Forward(outbox);
       if (forwarded.status().code() == StatusCode::kUnavailable) return forwarded.status();
@@ -137,7 +138,14 @@ Result<bool> Bridge::Impl::Obey(Outbox& outbox, std::vector<Rank>& ranks) {
     orders = std::exchange(orders_, {});
   }
   for (Order& order : orders) {
-    Rank& rank = ranks[static_cast<std::size_t>(order.session->rank() - 1)];
+    Rank& rank = ranks[static_cast<std::size_t>(order.rank - 1)];
+    if (order.kind == LifeKind::kEcho) {
+      // One is under way at a time.
+      if (std::exchange(rank.trips_left, rank.trips_left + order.round_trips) == 0) {
+        KEEL_TRY(outbox.Send(rank.number, kLifeTag, {}, Encode(order.life)));
+      }
+      continue;
+    }
     if (order.kind == LifeKind::kStart) {
       rank.session = order.session;
       rank.ended.reset();
@@ -176,7 +184,7 @@ Result<bool> Bridge::Impl::Hear(Rank& rank, Outbox& outbox) {
     if (!life.ok()) return lost(life.status());
     life->session = rank.life.head().session;
     rank.life.Drop();
-    KEEL_TRY(HearLife(rank, *life));
+    KEEL_TRY(HearLife(rank, outbox, *life));
   }
   if (any) rank.heard = Clock::now();
   SettleEnd(rank);
@@ -228,7 +236,19 @@ Status Bridge::Impl::Nonsense(Rank& rank, Outbox& outbox, const Status& what) {
                      Encode(Life{.kind = LifeKind::kKill}));
 }
 
-Status Bridge::Impl::HearLife(Rank& rank, const Life& life) {
+Status Bridge::Impl::HearEcho(Rank& rank, Outbox& outbox) {
+  if (rank.trips_left == 0) return OkStatus();
+  ++rank.trips_made;
+  if (--rank.trips_left > 0) {
+    return outbox.Send(rank.number, kLifeTag, {}, Encode(Life{.kind = LifeKind::kEcho}));
+  }
+  const MutexLock lock(mutex_);
+  shared_[static_cast<std::size_t>(rank.number)].trips_made = rank.trips_made;
+  changed_.NotifyAll();
+  return OkStatus();
+}
+
+Status Bridge::Impl::HearLife(Rank& rank, Outbox& outbox, const Life& life) {
   switch (life.kind) {
     case LifeKind::kHello: {
       if (std::exchange(rank.greeted, true)) break;
@@ -255,6 +275,8 @@ Status Bridge::Impl::HearLife(Rank& rank, const Life& life) {
                              life.task_replies, life.control_replies)));
       }
       break;
+    case LifeKind::kEcho:
+      return HearEcho(rank, outbox);
     case LifeKind::kBye:
       rank.bye = true;
       break;
@@ -297,7 +319,10 @@ void Bridge::Impl::EndAllSessions(std::vector<Rank>& ranks, const Status& why) {
     }
     changed_.NotifyAll();
   }
-  for (Rank& rank : ranks) EndSession(rank, why);
+  for (Rank& rank : ranks) {
+    rank.trips_left = 0;
+    EndSession(rank, why);
+  }
   for (const std::shared_ptr<Session>& session : sessions) session->End(why);
 }
 

@@ -74,7 +74,7 @@ Result<Life> DecodeLife(std::span<const std::byte> bytes) {
         fmt::format("a word of life of {} bytes: {} are due", bytes.size(), sizeof(body)));
   }
   std::memcpy(&body, bytes.data(), sizeof(body));
-  if (body.kind == 0 || body.kind > static_cast<std::uint32_t>(LifeKind::kBye)) {
+  if (body.kind == 0 || body.kind > static_cast<std::uint32_t>(LifeKind::kEcho)) {
     return InvalidArgument(fmt::format("a word of life of kind {}: there is none", body.kind));
   }
   if (body.orchestration > static_cast<std::uint32_t>(Orchestration::kHost)) {

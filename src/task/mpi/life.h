@@ -34,6 +34,7 @@ enum class LifeKind : std::uint32_t {
   kKill = 4,   // to a rank
   kEnded = 5,  // to rank 0: the session's worker has; why, and how many answers it gave
   kBye = 6,    // to a rank: there will be no other session; and back
+  kEcho = 7,   // to a rank, and back at once; means nothing
 };
 
 struct Life {

@@ -320,6 +320,9 @@ Result<bool> RankServer::HearLife() {
       case LifeKind::kKill:
         if (active_ != nullptr && active_->id == life.session) active_->peer->Kill();
         break;
+      case LifeKind::kEcho:
+        KEEL_TRY(Say({.kind = LifeKind::kEcho}));
+        break;
       case LifeKind::kBye:
         bye_ = true;
         // What is under way holds it.
@@ -449,7 +452,11 @@ Status ServeMpi(const MpiWorkerOptions& options) {
   std::unique_ptr<mpi::Port> port;
   {
     // Ranks may have to wait long for rank 0, whose program starts MPI when it needs workers.
-    const mpi::Watchdog watchdog("the start of MPI", Deadline::Never(), parent.get());
+    const bool bounded = options.start_timeout > std::chrono::nanoseconds(0);
+    const mpi::Watchdog watchdog(
+        "the start of MPI, which waits for rank 0's program to make an orchestrator (has it exited "
+        "without one? if it only takes longer, raise keel worker --start-timeout),",
+        bounded ? Deadline::After(options.start_timeout) : Deadline::Never(), parent.get());
     KEEL_ASSIGN(port, mpi::Port::Open(*table));
   }
   if (port->rank() == mpi::kOrchestratorRank) {
