@@ -3,6 +3,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <csignal>
@@ -107,19 +108,22 @@ class KillTest : public ::testing::Test {
   Status UseMemory(std::mt19937& random, std::atomic<int>& right) {
     const auto worker = static_cast<WorkerId>(random() % kWorkers);
     constexpr Bytes kSize(kFloats * sizeof(float));
-    KEEL_ASSIGN(const DeviceAddress block, orchestrator_->Malloc(worker, kSize * 2));
+    // Named by its number in all that follows: after a restart the address may be another user's.
+    BlockId id = 0;
+    KEEL_ASSIGN(const DeviceAddress block, orchestrator_->Malloc(worker, kSize * 2, &id));
+    const std::array<BlockId, 3> ids{id, id, id};
     const auto use = [&]() -> Status {
       const std::vector<float> sent(kFloats, static_cast<float>(random() % 1000));
       std::vector<float> got(kFloats);
-      KEEL_TRY(orchestrator_->CopyTo(worker, block, sent.data(), kSize));
+      KEEL_TRY(orchestrator_->CopyTo(worker, block, sent.data(), kSize, id));
       const Tensor low = At<float>(block, kFloats);
       const Tensor high = At<float>(block + kSize, kFloats);
       // Named: each process has a space of its own, and they overlap.
       KEEL_ASSIGN(const TaskHandle task,
                   orchestrator_->Submit(
                       add_, Arguments().Add(Tag::kIn, low).Add(Tag::kIn, low).Add(Tag::kOut, high),
-                      {.worker = worker, .timeout = {}}));
-      KEEL_TRY(orchestrator_->CopyFrom(worker, got.data(), block + kSize, kSize));
+                      {.worker = worker, .timeout = {}, .blocks = ids}));
+      KEEL_TRY(orchestrator_->CopyFrom(worker, got.data(), block + kSize, kSize, id));
       // That it was copied says that the task is done, and not that it went well.
       KEEL_TRY(task.Wait(Long()));
       EXPECT_EQ(got, std::vector<float>(kFloats, 2 * sent[0]));
@@ -127,9 +131,51 @@ class KillTest : public ::testing::Test {
       return OkStatus();
     };
     const Status used = use();
-    const Status freed = orchestrator_->Free(worker, block);
+    const Status freed = orchestrator_->Free(worker, block, id);
     EXPECT_TRUE(MayBe(freed)) << freed.ToString();
     return used;
+  }
+
+  // A block on each worker, and how often that had been started again.
+  struct Kept {
+    WorkerId worker = 0;
+    DeviceAddress block;
+    BlockId id = 0;
+    std::uint64_t restarts = 0;
+  };
+  static constexpr Bytes kKept{kFloats * sizeof(float)};
+  // Those that can be had: one that was killed may not be known to be.
+  std::vector<Kept> Keep(const std::vector<float>& content) {
+    std::vector<Kept> kept;
+    for (WorkerId worker = 0; worker < kWorkers; ++worker) {
+      BlockId id = 0;
+      const Result<DeviceAddress> block = orchestrator_->Malloc(worker, kKept, &id);
+      if (!block.ok()) continue;
+      // Who answers was not killed, and nobody else kills.
+      if (orchestrator_->CopyTo(worker, *block, content.data(), kKept, id).ok()) {
+        kept.push_back({worker, *block, id, orchestrator_->Report()[worker].restarts});
+      }
+    }
+    return kept;
+  }
+  // What was kept is there as it was, or was lost with its worker. How many were.
+  int Look(const std::vector<Kept>& kept, const std::vector<float>& content) {
+    int lost = 0;
+    for (const Kept& each : kept) {
+      std::vector<float> got(kFloats);
+      const Status status =
+          orchestrator_->CopyFrom(each.worker, got.data(), each.block, kKept, each.id);
+      if (status.ok()) {
+        EXPECT_EQ(got, content);
+        EXPECT_EQ(orchestrator_->Report()[each.worker].restarts, each.restarts)
+            << "memory of a worker that is gone";
+      } else {
+        EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status.ToString();
+        ++lost;
+      }
+      EXPECT_TRUE(MayBe(orchestrator_->Free(each.worker, each.block, each.id)));
+    }
+    return lost;
   }
 
   // Whether all workers are up and have run something since `before`.
@@ -169,6 +215,9 @@ TEST_F(KillTest, WorkersKilledAtRandomInstants) {
   }
   std::mt19937 random(seed);
   int killed = 0;
+  int lost = 0;
+  std::vector<float> content(kFloats);
+  std::vector<Kept> kept;
   while (killed < kills && !HasFailure()) {
     // Every second one comes when it comes, perhaps to a worker that is being started. Not more of
     // them: who cannot be started three times in a row is given up.
@@ -179,6 +228,9 @@ TEST_F(KillTest, WorkersKilledAtRandomInstants) {
         return AllHaveWorked(before);
       })) << "after "
           << killed;
+      lost += Look(kept, content);
+      std::fill(content.begin(), content.end(), static_cast<float>(killed));
+      kept = Keep(content);
     }
     std::this_thread::sleep_for(microseconds(random() % 20'000));
     const std::vector<pid_t> workers = ChildrenOf(getpid());
@@ -191,6 +243,7 @@ TEST_F(KillTest, WorkersKilledAtRandomInstants) {
   EXPECT_EQ(orchestrator_->live_tasks(), 0U);
   EXPECT_GT(right, kills);
   EXPECT_GT(wrong, 0);
+  EXPECT_GT(lost, kills / 4);
   // The next ones work, everywhere.
   std::uint64_t restarts = 0;
   EXPECT_TRUE(Soon([&] {

@@ -164,7 +164,9 @@ class RandomProgramTest : public OrchestratorTest {
       if (outcome.ok()) {
         ++ran;
         for (const auto& reference : each.reference) reference(expected);
-      } else if (outcome.code() != StatusCode::kAborted) {
+      } else if (outcome.code() == StatusCode::kAborted) {
+        ++aborted_;
+      } else {
         EXPECT_THAT(MessageOf(outcome), HasSubstr("told to fail"));
       }
     }
@@ -193,6 +195,7 @@ class RandomProgramTest : public OrchestratorTest {
   std::mt19937 random_;
   int groups_ = 0;
   int failures_ = 0;
+  int aborted_ = 0;
   static constexpr unsigned kFails = 3;
   Callable add_, axpy_, fill_, fail_;
   std::vector<std::vector<DeviceAddress>> addresses_;
@@ -233,6 +236,7 @@ TEST_P(RandomProgramTest, T1_ComputesWhatASequenceComputes) {
   }
   EXPECT_GT(groups_, 0);
   EXPECT_GT(failures_, 0);
+  EXPECT_GT(aborted_, 0) << "what came after a failure";
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST_F(FramesTest, BytesThatHaveNotComeAreWaitedFor) {
   EXPECT_EQ(two, bytes);
 }
 
-// The head says one piece more than there is.
+// The head says more pieces than there are.
 TEST_F(FramesTest, AFrameThatDoesNotEndIsOverdue) {
   using std::chrono::seconds;
   const auto now = [] { return std::chrono::steady_clock::now(); };
@@ -92,12 +92,16 @@ TEST_F(FramesTest, AFrameThatDoesNotEndIsOverdue) {
   const auto send = [&] {
     ASSERT_TRUE(
         IsOk(outbox_.Send(kRank, kTaskTag, {}, Pattern(8, 1), std::vector<Piece>{bytes, bytes})));
-    mpi_.messages[{kRank, kTaskTag + 1}].pop_back();
+    mpi_.messages[{kRank, kTaskTag + 1}].clear();
     ASSERT_EQ(Need(reader_.Poll()), Event::kHead);
   };
   const auto expect_overdue = [&] {
     EXPECT_EQ(Need(reader_.Poll()), Event::kNothing);
     EXPECT_FALSE(Overdue(reader_, now()));
+    EXPECT_TRUE(Overdue(reader_, now() + kSilence));
+    // The last one is still due.
+    mpi_.messages[{kRank, kTaskTag + 1}].push_back(bytes);
+    EXPECT_EQ(Need(reader_.Poll()), Event::kNothing);
     EXPECT_TRUE(Overdue(reader_, now() + kSilence));
     mpi_.messages[{kRank, kTaskTag + 1}].push_back(bytes);
   };
@@ -124,9 +128,13 @@ TEST_F(FramesTest, WhatIsNoFrameIsSaidSo) {
   const auto put = [&] { std::memcpy(bytes.data(), &head, sizeof(head)); };
   put();
   EXPECT_TRUE(refused(bytes).ok());
-  EXPECT_EQ(refused(Pattern(10, 1)).code(), StatusCode::kInternal) << "too short";
-  EXPECT_EQ(refused(Pattern(sizeof(head) + 101, 1)).code(), StatusCode::kInternal) << "too long";
-  EXPECT_EQ(refused(Pattern(sizeof(head) + 4, 1)).code(), StatusCode::kInternal) << "no mark";
+  EXPECT_EQ(refused(Pattern(10, 1)).message(), "rank 1 sent nonsense: a message of 10 bytes");
+  EXPECT_EQ(refused(Pattern(sizeof(head) + 101, 1)).message(),
+            "rank 1 sent nonsense: a message of 133 bytes");
+  ++head.magic;
+  put();
+  EXPECT_EQ(refused(bytes).message(), "rank 1 sent nonsense: a message without its mark");
+  head.magic = FrameHead::kMagic;
   head.pieces = kMostPieces;
   put();
   EXPECT_TRUE(refused(bytes).ok());
@@ -172,6 +180,21 @@ TEST(FramePiecesTest, PlacesOutsideTheirAreaAreRefused) {
             StatusCode::kInvalidArgument);
   EXPECT_EQ(DataPieces(*region, std::vector{Extent{~0ULL - 10, 100}}).status().code(),
             StatusCode::kInvalidArgument);
+}
+
+TEST(FramePiecesTest, BytesGoWithTheRequestsThatHaveThem) {
+  for (std::uint32_t kind = 1; kind <= kLastRequestKind; ++kind) {
+    const Request request{
+        .kind = static_cast<RequestKind>(kind), .number = 1, .place = 64, .size = 5};
+    const bool to = request.kind == RequestKind::kCopyTo || request.kind == RequestKind::kImagePart;
+    const bool from = request.kind == RequestKind::kCopyFrom;
+    ASSERT_EQ(BytesTo(request).size(), to ? 1U : 0U) << kind;
+    ASSERT_EQ(BytesFrom(request).size(), from ? 1U : 0U) << kind;
+    if (!to && !from) continue;
+    const Extent extent = to ? BytesTo(request)[0] : BytesFrom(request)[0];
+    EXPECT_EQ(extent.place, 64U);
+    EXPECT_EQ(extent.size, 5U);
+  }
 }
 
 TEST(FramePiecesTest, LargeTensorsAreSplitWithoutALoss) {
