@@ -133,7 +133,9 @@ TEST_F(WaitsTest, SynchronizeWaitsForWhatWasLaunchedBeforeIt) {
   std::thread busy([&] {
     for (std::size_t i = 0; !stop; ++i) {
       const hal::Event& event = launched[i % kAhead];
-      if (i >= kAhead) EXPECT_TRUE(IsOk(event.Synchronize(Soon())));
+      if (i >= kAhead) {
+        EXPECT_TRUE(IsOk(event.Synchronize(Soon())));
+      }
       LaunchOne(*executable, bench_.stream());
       EXPECT_TRUE(IsOk(event.Record(bench_.stream())));
     }

@@ -5,6 +5,7 @@
 // strides over the grid), so one launch with a small grid is correct, if not fast.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace keel::hal::kernels {
@@ -22,6 +23,10 @@ inline constexpr std::string_view kCompare = "keel_compare";
 // (inout u64* flag, u64 value, u64 limit_us): waits until *flag == value or the time is up; used
 // to keep a stream busy for a bounded time. The flag may be pinned host memory.
 inline constexpr std::string_view kSpin = "keel_spin";
+// (u64[kStoredWords] value, out u64* to, u64 n): to[i] = value[i], for n of at most kStoredWords.
+// Its arguments are as large as those of a launch may be.
+inline constexpr std::string_view kStore = "keel_store";
+inline constexpr std::size_t kStoredWords = 510;
 // (in u64* pieces, in u64* rows, u64 n): n pieces of (row, offset, bytes), each of a row of
 // (destination, source): copies each piece of each row whose destination is not 0. A block of the
 // grid copies a piece at a time. The rows may be pinned host memory.

@@ -84,6 +84,14 @@ KEEL_KERNEL_FUNCTION void Spin(const U64* flag, U64 value, U64 limit_us) {
   while (Machine::Load(flag) != value && Machine::NowMicros() - start < limit_us) Machine::Pause();
 }
 
+struct StoredWords {
+  U64 word[510];
+};
+
+KEEL_KERNEL_FUNCTION void Store(Worker worker, const StoredWords& value, U64* to, U64 n) {
+  for (U64 i = worker.index; i < n; i += worker.count) to[i] = value.word[i];
+}
+
 // A part of a row: `offset` bytes from where the row begins.
 struct Piece {
   U64 row;

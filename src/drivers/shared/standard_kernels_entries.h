@@ -33,6 +33,10 @@ KEEL_GLOBAL void keel_spin(U64* flag, U64 value, U64 limit_us) {
   keel::kernels::Spin<Machine>(flag, value, limit_us);
 }
 
+KEEL_GLOBAL void keel_store(keel::kernels::StoredWords value, U64* to, U64 n) {
+  keel::kernels::Store(This(), value, to, n);
+}
+
 KEEL_GLOBAL void keel_copy_table(const keel::kernels::Piece* pieces, const keel::kernels::Row* rows,
                                  U64 n) {
   Machine machine;

@@ -110,6 +110,14 @@ void Spin(KernelContext& context) {
                          context.Value<std::uint64_t>(2));
 }
 
+void Store(KernelContext& context) {
+  static_assert(sizeof(kernels::StoredWords) == hal::kernels::kStoredWords * sizeof(kernels::U64));
+  const auto value = context.Value<kernels::StoredWords>(0);
+  kernels::Store(
+      kAlone, value, Data<kernels::U64>(context, 1),
+      Count(context, 2, {context.Buffer<kernels::U64>(1).size(), hal::kernels::kStoredWords}));
+}
+
 // The copies' first arguments, no further than the buffers that the launch declared.
 struct Table {
   const kernels::Piece* pieces = nullptr;
@@ -202,6 +210,8 @@ constexpr P kAxpyParameters[] = {P::In(), P::InOut(), P::Value<float>(), P::Valu
 constexpr P kReduceParameters[] = {P::In(), P::InOut(), P::Value<std::uint64_t>()};
 constexpr P kCompareParameters[] = {P::In(), P::In(), P::InOut(), P::Value<std::uint64_t>()};
 constexpr P kSpinParameters[] = {P::InOut(), P::Value<std::uint64_t>(), P::Value<std::uint64_t>()};
+constexpr P kStoreParameters[] = {P::Value<kernels::StoredWords>(), P::Out(),
+                                  P::Value<std::uint64_t>()};
 constexpr P kCopyTableParameters[] = {P::In(), P::In(), P::Value<std::uint64_t>()};
 constexpr P kCopyInParameters[] = {
     P::In(), P::In(),  P::Value<std::uint64_t>(), P::Value<std::uint64_t>(),
@@ -228,6 +238,7 @@ constexpr KernelDefinition kDefinitions[] = {
     {hal::kernels::kReduce, Reduce, kReduceParameters},
     {hal::kernels::kCompare, Compare, kCompareParameters},
     {hal::kernels::kSpin, Spin, kSpinParameters},
+    {hal::kernels::kStore, Store, kStoreParameters},
     {hal::kernels::kCopyTable, CopyTable, kCopyTableParameters},
     {hal::kernels::kCopyIn, CopyIn, kCopyInParameters},
     {hal::kernels::kCopyOut, CopyOut, kCopyOutParameters},

@@ -117,6 +117,14 @@ void Spin(sim::KernelContext& context) {
   kernels::Spin<Machine>(flag, context.Value<U64>(1), context.Value<U64>(2));
 }
 
+void Store(sim::KernelContext& context) {
+  Machine machine(context);
+  const U64 n = std::min<U64>(context.Value<U64>(2), hal::kernels::kStoredWords);
+  if (n == 0) return;
+  U64* const to = machine.Argument<U64>(1, n, hal::Access::kWrite);
+  if (to != nullptr) kernels::Store(kAlone, context.Value<kernels::StoredWords>(0), to, n);
+}
+
 // The copies' first arguments; no rows where the device may not read them.
 struct Table {
   const kernels::Piece* pieces = nullptr;
@@ -236,6 +244,7 @@ constexpr P kAddParameters[] = {kWord, kWord, kWord, kWord};
 constexpr P kAxpyParameters[] = {kWord, kWord, kHalf, kWord};
 constexpr P kThreeWords[] = {kWord, kWord, kWord};
 constexpr P kCompareParameters[] = {kWord, kWord, kWord, kWord};
+constexpr P kStoreParameters[] = {P::Value<kernels::StoredWords>(), kWord, kWord};
 constexpr P kCopyInParameters[] = {kWord, kWord, kWord, kWord, kWord, kWord, kWord};
 constexpr P kCopyOutParameters[] = {kWord, kWord, kWord, kWord, kWord, kWord};
 constexpr P kMarkParameters[] = {kWord, kWord};
@@ -249,6 +258,7 @@ constexpr sim::KernelDefinition kDefinitions[] = {
     {hal::kernels::kReduce, Reduce, kThreeWords},
     {hal::kernels::kCompare, Compare, kCompareParameters},
     {hal::kernels::kSpin, Spin, kThreeWords},
+    {hal::kernels::kStore, Store, kStoreParameters},
     {hal::kernels::kCopyTable, CopyTable, kThreeWords},
     {hal::kernels::kCopyIn, CopyIn, kCopyInParameters},
     {hal::kernels::kCopyOut, CopyOut, kCopyOutParameters},

@@ -10,9 +10,9 @@ namespace keel::hal::conformance {
 namespace {
 
 constexpr std::array kStandard = {
-    kernels::kFill,   kernels::kAdd,       kernels::kAxpy,     kernels::kReduce,  kernels::kCompare,
-    kernels::kSpin,   kernels::kCopyTable, kernels::kCopyIn,   kernels::kCopyOut, kernels::kMark,
-    kernels::kMatMul, kernels::kRelu,      kernels::kReluGrad, kernels::kMse};
+    kernels::kFill, kernels::kAdd,    kernels::kAxpy,      kernels::kReduce,   kernels::kCompare,
+    kernels::kSpin, kernels::kStore,  kernels::kCopyTable, kernels::kCopyIn,   kernels::kCopyOut,
+    kernels::kMark, kernels::kMatMul, kernels::kRelu,      kernels::kReluGrad, kernels::kMse};
 
 // Sums of these depend on the order and on fused operations in their last bits.
 std::vector<float> Rough(std::size_t count, std::uint32_t seed) {
