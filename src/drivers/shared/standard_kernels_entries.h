@@ -49,14 +49,22 @@ KEEL_GLOBAL void keel_copy_in(const keel::kernels::Piece* pieces, const keel::ke
   keel::kernels::CopyIn(Group(), Here(), machine, pieces, rows, n, direct, far, near, words);
 }
 
-KEEL_GLOBAL void keel_copy_out(const keel::kernels::Piece* pieces, const keel::kernels::Row* rows,
-                               U64 n, U64 direct, U64* control, U64* seen) {
+KEEL_GLOBAL void keel_copy_in_rows(keel::kernels::RowValues rows,
+                                   const keel::kernels::Piece* pieces, U64 n, U64 direct,
+                                   U64 together, keel::kernels::Row* near, U64 rows_out) {
   Machine machine;
-  keel::kernels::CopyOut(Group(), Here(), machine, pieces, rows, n, direct, control, seen);
+  keel::kernels::CopyInRows(Group(), Here(), machine, rows, pieces, n, direct, together, near,
+                            rows_out);
 }
 
-KEEL_GLOBAL void keel_mark(U64* count, U64* seen) {
-  if (This().index == 0) keel::kernels::Mark<Machine>(count, seen);
+KEEL_GLOBAL void keel_copy_out(const keel::kernels::Piece* pieces, const keel::kernels::Row* rows,
+                               U64 n, U64 direct, U64* arrived, U64* seen) {
+  Machine machine;
+  keel::kernels::CopyOut(Group(), Here(), machine, pieces, rows, n, direct, arrived, seen);
+}
+
+KEEL_GLOBAL void keel_mark(U64* count, U64* seen, U64 by) {
+  if (This().index == 0) keel::kernels::Mark<Machine>(count, seen, by);
 }
 
 KEEL_GLOBAL void keel_matmul(const float* a, const float* b, float* c, U32 transposed, U64 m, U64 n,

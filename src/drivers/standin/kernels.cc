@@ -169,23 +169,50 @@ void CopyIn(sim::KernelContext& context) {
                   words);
 }
 
+void CopyInRows(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto rows = context.Value<kernels::RowValues>(0);
+  const auto count = context.Value<U64>(2);
+  const auto direct = context.Value<U64>(3);
+  const auto rows_out = context.Value<U64>(6);
+  const kernels::Piece* pieces = nullptr;
+  kernels::Row* near = nullptr;
+  if (count > direct) {
+    pieces = machine.Argument<kernels::Piece>(1, count, hal::Access::kRead);
+    if (pieces == nullptr) return;
+  }
+  if (rows_out != 0) {
+    near = machine.Argument<kernels::Row>(5, rows_out, hal::Access::kWrite);
+    if (near == nullptr) return;
+  }
+  kernels::CopyInRows(kAlone, kAlone, machine, rows, pieces, count, direct, context.Value<U64>(4),
+                      near, rows_out);
+}
+
 void CopyOut(sim::KernelContext& context) {
   Machine machine(context);
   const auto direct = context.Value<U64>(3);
   if (context.Value<U64>(2) == 0) return;
   const Table table = TableOf(context, machine, direct);
-  U64* const control = machine.Argument<U64>(4, 2, hal::Access::kReadWrite);
+  U64* const arrived = machine.Argument<U64>(4, 1, hal::Access::kReadWrite);
   U64* const seen = machine.Argument<U64>(5, 1, hal::Access::kWrite);
-  if (table.rows == nullptr || control == nullptr || seen == nullptr) return;
-  kernels::CopyOut(kAlone, kAlone, machine, table.pieces, table.rows, table.count, direct, control,
-                   seen);
+  if (table.rows == nullptr || arrived == nullptr || seen == nullptr) return;
+  if (!kernels::CopyTable(kAlone, kAlone, machine, table.pieces, table.rows, table.count, direct)) {
+    return;
+  }
+  // The one worker counts for each block of the grid.
+  const U64 blocks = context.dims().grid[0];
+  for (U64 i = 0; i < blocks; ++i) {
+    kernels::MarkTogether<Machine>({i, blocks}, arrived, seen);
+  }
 }
 
 void Mark(sim::KernelContext& context) {
   Machine machine(context);
   U64* const count = machine.Argument<U64>(0, 1, hal::Access::kReadWrite);
   U64* const seen = machine.Argument<U64>(1, 1, hal::Access::kWrite);
-  if (count != nullptr && seen != nullptr) kernels::Mark<Machine>(count, seen);
+  const auto by = context.Value<U64>(2);
+  if (count != nullptr && seen != nullptr && by != 0) kernels::Mark<Machine>(count, seen, by);
 }
 
 // More than there are addresses where it overflows.
@@ -247,7 +274,8 @@ constexpr P kCompareParameters[] = {kWord, kWord, kWord, kWord};
 constexpr P kStoreParameters[] = {P::Value<kernels::StoredWords>(), kWord, kWord};
 constexpr P kCopyInParameters[] = {kWord, kWord, kWord, kWord, kWord, kWord, kWord};
 constexpr P kCopyOutParameters[] = {kWord, kWord, kWord, kWord, kWord, kWord};
-constexpr P kMarkParameters[] = {kWord, kWord};
+constexpr P kCopyInRowsParameters[] = {
+    P::Value<kernels::RowValues>(), kWord, kWord, kWord, kWord, kWord, kWord};
 constexpr P kMatMulParameters[] = {kWord, kWord, kWord, kHalf, kWord, kWord, kWord};
 constexpr P kMseParameters[] = {kWord, kWord, kWord, kWord, kHalf, kWord};
 
@@ -261,8 +289,9 @@ constexpr sim::KernelDefinition kDefinitions[] = {
     {hal::kernels::kStore, Store, kStoreParameters},
     {hal::kernels::kCopyTable, CopyTable, kThreeWords},
     {hal::kernels::kCopyIn, CopyIn, kCopyInParameters},
+    {hal::kernels::kCopyInRows, CopyInRows, kCopyInRowsParameters},
     {hal::kernels::kCopyOut, CopyOut, kCopyOutParameters},
-    {hal::kernels::kMark, Mark, kMarkParameters},
+    {hal::kernels::kMark, Mark, kThreeWords},
     {hal::kernels::kMatMul, MatMul, kMatMulParameters},
     {hal::kernels::kRelu, Relu, kThreeWords},
     {hal::kernels::kReluGrad, ReluGrad, kThreeWords},

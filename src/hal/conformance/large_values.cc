@@ -172,5 +172,76 @@ KEEL_CONFORMANCE_CASE(LargeValues, TooLargeChangeNoGraph,
   EXPECT_TRUE(context.HoldsBytes(memory.address(), fits.want()));
 }
 
+// Rows as a value: small ones several to a block, whatever their size and alignment, and larger
+// ones in pieces; and the rows of the copies out are left near.
+KEEL_CONFORMANCE_CASE(LargeValues, AreTheRowsOfCopiesIn, .needs = {&Capabilities::kernels}) {
+  struct Rows {
+    std::uint64_t row[kernels::kMostRows][2] = {};
+    std::uint32_t size[kernels::kMostRows] = {};
+  };
+  constexpr std::uint64_t kRoom = 40'000;
+  constexpr std::uint64_t kFirst = 32'768;
+  // With an offset of the source. The third is left out.
+  struct Row {
+    std::uint64_t size, offset;
+  };
+  constexpr std::array kSmall = {Row{4096, 0}, Row{4, 4},     Row{64, 0},  Row{1, 3},
+                                 Row{100, 4},  Row{4096, 16}, Row{999, 1}, Row{16, 0},
+                                 Row{4096, 0}, Row{48, 8},    Row{2, 0}};
+  constexpr std::uint64_t kCount = kSmall.size();
+  constexpr std::uint64_t kOut = 5;
+  Device& device = context.device();
+  ASSERT_VALUE(const KernelHandle kernel, context.Kernel(kernels::kCopyInRows));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory from, context.NewPlain(Bytes(kCount * kRoom)));
+  ASSERT_VALUE(const PlainMemory to, context.NewPlain(Bytes(kCount * kRoom)));
+  ASSERT_VALUE(const PlainMemory near, context.NewPlain(Bytes(kOut * 16)));
+  ASSERT_VALUE(const PlainMemory pieces, context.NewPlain(Bytes(2 * kCount * 24)));
+  const std::vector<std::byte> bytes = Pattern(kCount * kRoom, 11);
+  ASSERT_OK(context.WriteBytes(from.address(), bytes));
+  // What the first pieces are stands in the value only.
+  std::vector<std::uint64_t> piece(3 * kCount, ~std::uint64_t{0});
+  for (std::uint64_t row = 0; row < kCount; ++row) {
+    piece.insert(piece.end(), {row, kFirst, kRoom - 16 - kFirst});
+  }
+  ASSERT_OK(context.Write<std::uint64_t>(pieces.address(), piece));
+  for (const bool together : {true, false}) {
+    for (const std::uint32_t blocks : {1u, 2u, 3u, 22u}) {
+      SCOPED_TRACE(testing::Message() << "together: " << together << ", blocks: " << blocks);
+      ASSERT_OK(context.WriteBytes(to.address(), std::vector<std::byte>(kCount * kRoom)));
+      std::vector<std::byte> want(kCount * kRoom);
+      Rows rows;
+      for (std::uint64_t i = 0; i < kCount; ++i) {
+        const std::uint64_t begin = i * kRoom;
+        const std::uint64_t size = together ? kSmall[i].size : kRoom - 16;
+        rows.row[i][0] = i == 2 ? 0 : to.address().value() + begin;
+        rows.row[i][1] = from.address().value() + begin + kSmall[i].offset;
+        rows.size[i] = static_cast<std::uint32_t>(std::min(size, kFirst));
+        if (i != 2) std::memcpy(&want[begin], &bytes[begin + kSmall[i].offset], size);
+      }
+      std::vector<std::uint64_t> want_near;
+      for (std::uint64_t i = 0; i < kOut; ++i) {
+        for (std::uint64_t& word : rows.row[kCount + i])
+          want_near.push_back(word = 100 * i + blocks);
+      }
+      const std::array args = {KernelArg::ValueAt(&rows, sizeof(rows)),
+                               KernelArg::In(pieces.address(), Bytes(2 * kCount * 24)),
+                               Word(together ? kCount : 2 * kCount),
+                               Word(kCount),
+                               Word(together ? 1 : 0),
+                               KernelArg::Out(near.address(), Bytes(kOut * 16)),
+                               Word(kOut)};
+      ASSERT_OK(device.LaunchKernel(
+          stream.get(),
+          {.kernel = kernel, .dims = {.grid = {blocks, 1, 1}, .block = {64, 1, 1}}, .args = args}));
+      ASSERT_OK(stream.Synchronize(InTime()));
+      EXPECT_TRUE(context.HoldsBytes(to.address(), want));
+      ASSERT_VALUE(const std::vector<std::uint64_t> got,
+                   context.Read<std::uint64_t>(near.address(), 2 * kOut));
+      EXPECT_EQ(got, want_near);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace keel::hal::conformance
