@@ -1,6 +1,7 @@
 // Every driver call of an executable's life made to fail, one after the other: a typed error,
 // nothing leaked, and the next try works.
 #include "graph/graph_test.h"
+#include "keel/hal/forwarding_device.h"
 #include "keel/hal/memory.h"
 #include "memory/every_call_fails_test.h"
 
@@ -14,6 +15,20 @@ struct Life {
   Mode mode = Mode::kGraph;
   int slots = 2;
   bool alias = false;
+  bool node_update = true;
+};
+
+// Copies have a table there.
+class WithoutNodeUpdate : public hal::ForwardingDevice {
+ public:
+  explicit WithoutNodeUpdate(std::shared_ptr<hal::Device> device)
+      : ForwardingDevice(std::move(device)), can_(ForwardingDevice::capabilities()) {
+    can_.node_update = false;
+  }
+  const hal::Capabilities& capabilities() const override { return can_; }
+
+ private:
+  hal::Capabilities can_;
 };
 
 class FaultTest : public GraphTest, public ::testing::WithParamInterface<Life> {
@@ -153,7 +168,9 @@ class FaultTest : public GraphTest, public ::testing::WithParamInterface<Life> {
 };
 
 TEST_P(FaultTest, EveryCallOfALifeMayFail) {
-  const std::shared_ptr<hal::InstrumentedDevice> device = hal::Instrumented(bench_.inner());
+  const std::shared_ptr<hal::InstrumentedDevice> device = hal::Instrumented(
+      GetParam().node_update ? bench_.inner()
+                             : std::make_shared<WithoutNodeUpdate>(bench_.inner()));
   const Bytes used = bench_.controls().used();
   const std::uint64_t calls = memory::SweepCalls(
       *device, [&] { return Live(device); },
@@ -168,6 +185,7 @@ TEST_P(FaultTest, EveryCallOfALifeMayFail) {
 INSTANTIATE_TEST_SUITE_P(
     Lives, FaultTest,
     ::testing::Values(Life{"copy", Policy::kCopy}, Life{"copy_traced", Policy::kCopy, true},
+                      Life{"copy_table", Policy::kCopy, false, Mode::kGraph, 2, false, false},
                       Life{"patch", Policy::kPatch}, Life{"auto_traced", Policy::kAuto, true},
                       Life{"auto", Policy::kAuto}, Life{"in_place", Policy::kInPlace},
                       Life{"aliased", Policy::kInPlace, false, Mode::kGraph, 2, true},

@@ -104,9 +104,9 @@ TEST_F(SlotsTest, AStepThatFailsGivesItsSlotBack) {
 }
 
 // G9: an eager command that fails has queued something, whose end no mark tells.
-TEST_F(SlotsTest, AStepThatFailsHalfWayIsWaitedForBeforeItsMemoryIsUsedAgain) {
+TEST_F(SlotsTest, AStepThatFailsHalfWayIsWaitedForBeforeItsTableIsRewritten) {
   ProgramBuilder builder("half");
-  const BindingId x = builder.Bind({.name = "x", .size = kSize, .policy = Policy::kCopy});
+  const BindingId x = builder.Bind({.name = "x", .size = kSize, .policy = Policy::kInPlace});
   const BindingId y = builder.Bind(
       {.name = "y", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kCopy});
   bool fails = false;
@@ -115,16 +115,18 @@ TEST_F(SlotsTest, AStepThatFailsHalfWayIsWaitedForBeforeItsMemoryIsUsedAgain) {
                 [&](const TraceContext&) { return fails ? Internal("no") : OkStatus(); });
   const auto executable =
       Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.slots = 1}));
-  const Bound bound = {{x, bench_.Filled(1)}, {y, bench_.Filled(0)}};
+  const Bound bound = {{y, bench_.Filled(0)}};
   ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(), bound)));
   fails = true;
   ASSERT_TRUE(IsOk(bench_.controls().HoldStream(bench_.stream())));
   EXPECT_EQ(RunStep(*executable, bench_.stream(), bound).code(), StatusCode::kInternal);
   fails = false;
   // Another table while the first half may still read the old one.
-  const Bound moved = {{x, bench_.Allocate()}, {y, bench_.Allocate()}};
+  const Bound moved = {{y, bench_.Allocate()}};
+  DeviceAddress home;
   {
     Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+    home = Need(lease.address(x));
     for (const auto& [binding, buffer] : moved) ASSERT_TRUE(IsOk(lease.Bind(binding, buffer)));
     EXPECT_EQ(lease.Launch(Deadline::After(std::chrono::milliseconds(20))).code(),
               StatusCode::kDeadlineExceeded);
@@ -133,9 +135,9 @@ TEST_F(SlotsTest, AStepThatFailsHalfWayIsWaitedForBeforeItsMemoryIsUsedAgain) {
   EXPECT_EQ(executable->Synchronize(Deadline::After(std::chrono::milliseconds(5))).code(),
             StatusCode::kDeadlineExceeded);
   ASSERT_TRUE(IsOk(bench_.controls().ReleaseStream(bench_.stream())));
-  bench_.Write(moved[0].second, Same(7));
+  bench_.Write(home, Same(7));
   ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(), moved)));
-  EXPECT_EQ(bench_.Read(moved[1].second), Same(7));
+  EXPECT_EQ(bench_.Read(moved[0].second), Same(7));
 }
 
 // G11
@@ -361,7 +363,9 @@ TEST_F(SlotsTest, AStepLooksOnlyAtWhatMoved) {
       const auto moved = static_cast<std::uint32_t>(moving);
       EXPECT_EQ(lease.report().rebound, policy == Policy::kCopy ? moved : 0);
       EXPECT_EQ(lease.report().patched, policy == Policy::kPatch ? moved : 0);
-      EXPECT_EQ(bench_.device().calls(), 1 + (policy == Policy::kPatch ? moved : 0));
+      // All rows are one call.
+      EXPECT_EQ(bench_.device().calls(),
+                1 + (policy == Policy::kPatch ? moved : std::min(moved, 1u)));
       ASSERT_TRUE(IsOk(lease.Wait(Soon())));
       EXPECT_EQ(bench_.Read(Need(lease.address(out))), expected);
     }

@@ -43,7 +43,8 @@ class WaitsTest : public GraphTest {
     ASSERT_TRUE(IsOk(lease.Launch(Soon())));
   }
 
-  const Adding adding_ = MakeAdding(Policy::kCopy, Policy::kCopy);
+  // What is copied out alone has a table.
+  const Adding adding_ = MakeAdding(Policy::kPatch, Policy::kCopy, BindingAccess::kResident);
   const Buffer sum_ = bench_.Filled(-1);
   const hal::Stream other_ = Need(hal::Stream::Create(bench_.inner()));
 };
@@ -74,7 +75,7 @@ TEST_F(WaitsTest, EveryWaitEndsAtItsDeadlineAndGoesOnAfterwards) {
   {
     // On its own stream a slot need not be waited for, unless its table changes.
     Lease next = Need(executable->Acquire(bench_.stream(), Deadline::Now()));
-    ASSERT_TRUE(IsOk(next.Bind(adding_.a, bench_.Allocate())));
+    ASSERT_TRUE(IsOk(next.Bind(adding_.sum, bench_.Allocate())));
     EXPECT_EQ(next.Launch(Shortly()).code(), StatusCode::kDeadlineExceeded);
     EXPECT_TRUE(Has(next.report(), ActionKind::kWaited, Reason::kTableInUse));
     EXPECT_GT(next.report().waited_ns, 0);
@@ -104,7 +105,7 @@ TEST_F(WaitsTest, WaitsDoNotBurnACore) {
   expect_idle([&] { return executable->Close(Deadline::After(kTime)); });
   expect_idle([&] {
     Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
-    EXPECT_TRUE(IsOk(lease.Bind(adding_.a, bench_.Allocate())));
+    EXPECT_TRUE(IsOk(lease.Bind(adding_.sum, bench_.Allocate())));
     return lease.Launch(Deadline::After(kTime));
   });
   Release(bench_.stream());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 namespace keel::graph {
@@ -14,6 +15,8 @@ constexpr std::uint64_t kLeastPiece = 32 << 10;
 constexpr std::uint64_t kMostPieces = 512;  // of a row
 // So many can look their rows up far away, all at once, in less time than fetching them takes.
 constexpr std::size_t kFewPieces = 128;
+// An element for each thread of a block: with larger rows, one to a block uses more of the device.
+constexpr std::uint64_t kSmallRow = 4 << 10;
 
 // Of rows with these sizes: the first of each row, then the rest.
 std::vector<CopyPiece> PiecesOf(std::span<const std::uint64_t> sizes) {
@@ -114,7 +117,7 @@ Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capab
   layout.slot_bytes = slot_end;
   layout.arena_bytes = arena_end;
   layout.aliased_bytes = aliased_end;
-  layout.AddRows();
+  layout.AddRows(capabilities);
 
   for (std::uint32_t i = 0; i < program.commands().size(); ++i) {
     const ProgramCommand& command = program.commands()[i];
@@ -151,7 +154,7 @@ Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capab
   return layout;
 }
 
-void Layout::AddRows() {
+void Layout::AddRows(const hal::Capabilities& capabilities) {
   std::vector<std::uint64_t> sizes_in;
   std::vector<std::uint64_t> sizes_out;
   bool always = false;
@@ -172,9 +175,16 @@ void Layout::AddRows() {
   }
   pieces_in = PiecesOf(sizes_in);
   pieces_out = PiecesOf(sizes_out);
-  fetch = std::max(pieces_in.size(), pieces_out.size()) > kFewPieces;
+  const auto first_pieces_are_at_most = [&](std::uint64_t most) {
+    return std::all_of(pieces_in.begin(), pieces_in.begin() + rows_in,
+                       [&](const CopyPiece& piece) { return piece.size <= most; });
+  };
+  by_value = capabilities.node_update && rows_in != 0 && rows <= hal::kernels::kMostRows &&
+             first_pieces_are_at_most(std::numeric_limits<std::uint32_t>::max());
+  together = by_value && first_pieces_are_at_most(kSmallRow);
+  fetch = !by_value && std::max(pieces_in.size(), pieces_out.size()) > kFewPieces;
   may_rest = rows != 0 && !always;
-  rewrites |= rows != 0;
+  rewrites |= rows != 0 && !by_value;
 }
 
 std::vector<CopyPiece> Layout::AllPieces() const {

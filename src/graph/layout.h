@@ -2,6 +2,7 @@
 // binding has, where in a slot's memory its bytes are, which commands use it, and what is copied.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "keel/base/result.h"
 #include "keel/graph/program.h"
 #include "keel/hal/capabilities.h"
+#include "keel/hal/standard_kernels.h"
 
 namespace keel::graph {
 
@@ -47,6 +49,13 @@ struct CopyRow {
   friend bool operator==(const CopyRow&, const CopyRow&) = default;
 };
 
+// All rows as a value of a launch, with the sizes of the first pieces of those that go in, as the
+// kernel takes it (standard_kernels.h).
+struct CopyRows {
+  std::array<CopyRow, hal::kernels::kMostRows> rows{};
+  std::array<std::uint32_t, hal::kernels::kMostRows> sizes{};
+};
+
 // Commands that are one graph, or one that is called between graphs.
 struct Stretch {
   bool eager = false;
@@ -64,6 +73,12 @@ struct Layout {
   std::uint32_t rows_in = 0;
   std::vector<CopyPiece> pieces_in;
   std::vector<CopyPiece> pieces_out;
+  // Whether the rows are a value of the kernel that copies in, which leaves those of the copies out
+  // near for the kernel that copies out. Each launch has its own then, and there is no table in the
+  // host's memory: not if there are too many, nothing goes in, or a node cannot be rewritten.
+  bool by_value = false;
+  // Whether a block copies several of them at a time: each is small.
+  bool together = false;
   // Whether the rows are fetched from the host's memory once, by a kernel of its own, before the
   // copies that look them up: there are so many pieces that each looking over there takes longer.
   bool fetch = false;
@@ -93,7 +108,7 @@ struct Layout {
                            bool arena, bool alias = false);
 
  private:
-  void AddRows();
+  void AddRows(const hal::Capabilities& capabilities);
 };
 
 }  // namespace keel::graph

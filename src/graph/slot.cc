@@ -69,14 +69,23 @@ Status Slot::Allocate() {
     KEEL_ASSIGN(aliased_, AliasedBlock::Create(memory, layout.aliased_bytes, context_.tag));
     held_.fetch_add(aliased_.size().count(), std::memory_order_relaxed);
   }
-  const Bytes pinned_size(kRowsAt + layout.rows * sizeof(CopyRow));
+  const Bytes pinned_size(kRowsAt + (layout.by_value ? 0 : layout.rows * sizeof(CopyRow)));
   KEEL_ASSIGN(pinned_, memory.host().Allocate(pinned_size));
   std::memset(pinned_, 0, pinned_size.count());
   KEEL_ASSIGN(pinned_address_, device.GetHostAddress(pinned_));
-  rows_ = reinterpret_cast<CopyRow*>(static_cast<std::byte*>(pinned_) + kRowsAt);
+  if (layout.by_value) {
+    row_values_ = std::make_unique<CopyRows>();
+    rows_ = row_values_->rows.data();
+    for (std::uint32_t i = 0; i < layout.rows_in; ++i) {
+      row_values_->sizes[i] = static_cast<std::uint32_t>(layout.pieces_in[i].size);
+    }
+  } else {
+    rows_ = reinterpret_cast<CopyRow*>(static_cast<std::byte*>(pinned_) + kRowsAt);
+  }
   control_ = block_ + layout.slot_bytes;
   near_ = control_ + Layout::kAlignment;
-  const std::uint64_t control[] = {0, 0, near_.value(), rows_address().value()};
+  const std::uint64_t fetched_from = layout.fetch ? rows_address().value() : 0;
+  const std::uint64_t control[] = {0, 0, near_.value(), fetched_from};
   KEEL_TRY(memory.CopyToDevice(context_.capture_stream, control_, control, Bytes(sizeof(control)),
                                Deadline::After(kPatience)));
   timeline_.Watch(static_cast<std::uint64_t*>(pinned_));
@@ -128,8 +137,8 @@ bool Slot::Moves(std::uint32_t binding, const Buffer& buffer) {
   Bound& bound = bound_[binding];
   if (!bound.copied || bound.marked) return false;
   if (bound.buffer.address != buffer.address) {
-    idle_ = idle_ || timeline_.Idle();
-    if (!idle_) return false;
+    if (!RowsAreFree()) return false;
+    rows_changed_ = true;
     const BindingLayout& layout = context_.layout.bindings[binding];
     const std::uint64_t address = buffer.address.value();
     if (layout.in_row != kNoRow) rows_[layout.in_row].source = address;
@@ -219,7 +228,7 @@ Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
   const bool in_changes = layout.in_row != kNoRow && rows_[layout.in_row] != in;
   const bool out_changes = layout.out_row != kNoRow && rows_[layout.out_row] != out;
   if (in_changes || out_changes) {
-    if (!idle_) KEEL_TRY(NeedIdle(applying));
+    if (!RowsAreFree()) KEEL_TRY(NeedIdle(applying));
     if (in_changes && SetRow(layout.in_row, in)) {
       copied_in_ = copied ? copied_in_ + layout.size : copied_in_ - layout.size;
     }
@@ -267,6 +276,7 @@ Status Slot::ApplyResident(std::uint32_t binding, const Buffer& buffer) {
 bool Slot::SetRow(std::uint32_t row, const CopyRow& value) {
   const bool before = rows_[row].destination != 0;
   rows_[row] = value;
+  rows_changed_ = true;
   return before != (value.destination != 0);
 }
 

@@ -38,7 +38,7 @@ struct SlotContext {
   AutoPolicy& choices;
   memory::DeviceMemory& memory;
   hal::KernelHandle fetch_kernel;
-  hal::KernelHandle copy_in_kernel;
+  hal::KernelHandle copy_in_kernel;  // of rows in a table, or by value
   hal::KernelHandle copy_out_kernel;
   hal::KernelHandle mark_kernel;
   hal::StreamHandle capture_stream;  // one thread's at a time: the executable's recording lock
@@ -116,13 +116,14 @@ class Slot {
 
   // --- A step, in this order ---------------------------------------------------------------
 
-  // Works off the bindings. Waits for the slot's last step if the table or a mapping must change.
+  // Works off the bindings. Waits for the slot's last step if a table or a mapping must change.
   Status Apply(Deadline deadline, ReplayReport& report);
   bool recorded() const { return recorded_; }
   // All graphs, from what Apply found. With the recording lock.
   Status Record(Reason reason, ReplayReport& report);
   bool needs_trace() { return !Now().marked_traces.empty(); }
-  // Rewrites the commands whose addresses changed. With the recording lock if needs_trace().
+  // Rewrites the commands whose addresses changed, and the rows where they are values. With the
+  // recording lock if needs_trace().
   Status Patch(ReplayReport& report);
   Status Launch(hal::StreamHandle stream, ReplayReport& report);
   Status RunEagerly(hal::StreamHandle stream, ReplayReport& report);
@@ -166,6 +167,7 @@ class Slot {
     hal::Graph graph;
     hal::GraphExec exec;
     std::vector<hal::NodeHandle> nodes;  // of its commands, in their order
+    hal::NodeHandle copy_in;             // what begins the first one with copies
   };
   // A step as it was recorded, and the commands whose addresses changed since.
   struct Take {
@@ -235,6 +237,11 @@ class Slot {
   // The commands that use the binding work at this address from now on.
   void Aim(std::uint32_t binding, DeviceAddress address, bool trace_again);
   bool SetRow(std::uint32_t row, const CopyRow& value);
+  // Whether rows can be rewritten at once: what was launched does not look at them.
+  bool RowsAreFree() {
+    if (!context_.layout.by_value) idle_ = idle_ || timeline_.Idle();
+    return context_.layout.by_value || idle_;
+  }
   std::vector<std::uint64_t> TraceKey(std::uint32_t command) const;
   Result<hal::GraphHandle> FindOrTrace(std::uint32_t command, Reason reason, ReplayReport& report);
   // One that the command's function made.
@@ -242,6 +249,7 @@ class Slot {
                                      ReplayReport& report);
   Result<Recording> RecordStretch(std::size_t stretch, bool copies, Reason reason,
                                   ReplayReport& report);
+  Status PatchRows(const Take& take);
   Status PatchTraces(Take& take, ReplayReport& report);
   Recorded At(const Take& take, std::uint32_t command) const;
   bool copies() const { return !copied_in_.empty() || !copied_out_.empty(); }
@@ -255,6 +263,7 @@ class Slot {
   Status PutEnd(bool copies, Put put) const;
   hal::KernelLaunch FetchLaunch(Arguments& arguments) const;
   hal::KernelLaunch CopyInLaunch(Arguments& arguments) const;
+  hal::KernelLaunch CopyInRowsLaunch(Arguments& arguments) const;
   hal::KernelLaunch CopyOutLaunch(Arguments& arguments) const;
   hal::KernelLaunch MarkLaunch(Arguments& arguments) const;
   DeviceAddress rows_address() const;  // in the host's memory
@@ -269,12 +278,13 @@ class Slot {
   // Memory.
   DeviceAddress block_;   // homes, then the control block
   AliasedBlock aliased_;  // homes that are mapped twice
-  // The count of the marks, that of the blocks which are done, and the row that fetches the rows.
+  // The count of the marks, and the row that fetches the rows.
   DeviceAddress control_;
   DeviceAddress near_;  // where they are fetched to
   void* pinned_ = nullptr;
   DeviceAddress pinned_address_;
-  CopyRow* rows_ = nullptr;
+  std::unique_ptr<CopyRows> row_values_;  // where they are values
+  CopyRow* rows_ = nullptr;               // these, or the table in the pinned memory
   std::vector<DeviceAddress> homes_;
   std::vector<DeviceAddress> late_homes_;  // of `auto`, allocated when first copied
   std::vector<std::unique_ptr<Window>> windows_;
@@ -293,6 +303,7 @@ class Slot {
   Bytes copied_out_;
 
   // Work to do.
+  bool rows_changed_ = false;  // by value, since they were last given to the graph
   std::vector<std::uint32_t> marked_bindings_;
   std::vector<Reason> trace_reasons_;  // by command, of those that are marked
   std::vector<Reader> before_next_;

@@ -66,6 +66,24 @@ hal::KernelLaunch Slot::CopyInLaunch(Arguments& arguments) const {
       .args = arguments};
 }
 
+hal::KernelLaunch Slot::CopyInRowsLaunch(Arguments& arguments) const {
+  const Layout& layout = context_.layout;
+  const std::uint64_t pieces = layout.pieces_in.size();
+  const Bytes in(layout.rows_in * sizeof(CopyRow));
+  arguments = {hal::KernelArg::ValueAt(row_values_.get(), sizeof(*row_values_)),
+               hal::KernelArg::In(context_.pieces, Bytes(pieces * sizeof(CopyPiece))),
+               hal::KernelArg::Value(pieces),
+               hal::KernelArg::Value(std::uint64_t{layout.rows_in}),
+               hal::KernelArg::Value(std::uint64_t{layout.together}),
+               hal::KernelArg::Out(near_ + in, Bytes(layout.rows_out() * sizeof(CopyRow))),
+               hal::KernelArg::Value(std::uint64_t{layout.rows_out()})};
+  const std::uint64_t at_a_time = layout.together ? hal::kernels::kRowsTogether : 1;
+  return {.kernel = context_.copy_in_kernel,
+          .dims = {.grid = {BlocksFor((pieces + at_a_time - 1) / at_a_time), 1, 1},
+                   .block = {kThreads, 1, 1}},
+          .args = arguments};
+}
+
 hal::KernelLaunch Slot::CopyOutLaunch(Arguments& arguments) const {
   const Layout& layout = context_.layout;
   const Bytes skipped(layout.pieces_in.size() * sizeof(CopyPiece));
@@ -77,7 +95,7 @@ hal::KernelLaunch Slot::CopyOutLaunch(Arguments& arguments) const {
                                     Bytes(layout.rows_out() * sizeof(CopyRow)));
   arguments[2] = hal::KernelArg::Value(pieces);
   arguments[3] = hal::KernelArg::Value(std::uint64_t{layout.rows_out()});
-  arguments[4] = hal::KernelArg::InOut(control_, 16_B);
+  arguments[4] = hal::KernelArg::InOut(control_, 8_B);
   arguments[5] = hal::KernelArg::Out(pinned_address_, 8_B);
   return {.kernel = context_.copy_out_kernel,
           .dims = {.grid = {BlocksFor(pieces), 1, 1}, .block = {kThreads, 1, 1}},
@@ -87,7 +105,10 @@ hal::KernelLaunch Slot::CopyOutLaunch(Arguments& arguments) const {
 hal::KernelLaunch Slot::MarkLaunch(Arguments& arguments) const {
   arguments[0] = hal::KernelArg::InOut(control_, 8_B);
   arguments[1] = hal::KernelArg::Out(pinned_address_, 8_B);
-  return {.kernel = context_.mark_kernel, .dims = {}, .args = std::span(arguments).first(2)};
+  // A step that copies out counts its blocks.
+  const std::uint64_t blocks = BlocksFor(context_.layout.pieces_out.size());
+  arguments[2] = hal::KernelArg::Value(std::max<std::uint64_t>(blocks, 1));
+  return {.kernel = context_.mark_kernel, .dims = {}, .args = std::span(arguments).first(3)};
 }
 
 template <class Put>
@@ -95,6 +116,7 @@ Status Slot::PutBegin(Put put) const {
   const Layout& layout = context_.layout;
   Arguments arguments;
   if (layout.pieces_in.empty()) return OkStatus();
+  if (layout.by_value) return put(CopyInRowsLaunch(arguments));
   if (layout.fetch) KEEL_TRY(put(FetchLaunch(arguments)));
   return put(CopyInLaunch(arguments));
 }
@@ -180,7 +202,10 @@ Result<Slot::Recording> Slot::RecordStretch(std::size_t index, bool copies, Reas
     KEEL_ASSIGN(before, device.AddNode(recording.graph.get(), dependencies, command));
     return OkStatus();
   };
-  if (index == 0 && copies) KEEL_TRY(PutBegin(add));
+  if (index == 0 && copies) {
+    KEEL_TRY(PutBegin(add));
+    if (before) recording.copy_in = *before;
+  }
   for (std::uint32_t i = stretch.first; i < stretch.last; ++i) {
     const ProgramCommand& command = context_.program.commands()[i];
     if (std::holds_alternative<command::Traced>(command)) {
@@ -221,6 +246,7 @@ Status Slot::Record(Reason reason, ReplayReport& report) {
     std::fill(take.command_marked.begin(), take.command_marked.end(), std::uint8_t{0});
   }
   recorded_ = true;
+  rows_changed_ = false;
   report.Add({.kind = ActionKind::kRecorded,
               .reason = reason,
               .count = report.recorded - before,
@@ -256,7 +282,21 @@ Status Slot::Patch(ReplayReport& report) {
                 .count = patched,
                 .host_ns = NsSince(begin)});
   }
+  // A step without copies leaves them to the next one that has some.
+  if (rows_changed_ && context_.layout.by_value && &take == &takes_.front()) {
+    KEEL_TRY(PatchRows(take));
+  }
   return take.marked_traces.empty() ? OkStatus() : PatchTraces(take, report);
+}
+
+// Launches that are queued keep the rows that they were launched with.
+Status Slot::PatchRows(const Take& take) {
+  const Recording& first = take.recordings.front();
+  Arguments arguments;
+  KEEL_TRY(context_.device().SetNodeParams(first.exec.get(), first.copy_in,
+                                           CopyInRowsLaunch(arguments)));
+  rows_changed_ = false;
+  return OkStatus();
 }
 
 Status Slot::PatchTraces(Take& take, ReplayReport& report) {

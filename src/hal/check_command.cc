@@ -58,4 +58,20 @@ Status CheckValueAddress(DeviceAddress address) {
       fmt::format("a 64-bit value at address {} is not aligned to 8 bytes", ToString(address)));
 }
 
+Status CheckArguments(std::span<const KernelArg> arguments) {
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].data() == nullptr) {
+      return InvalidArgument(fmt::format("argument {} is a value of {} bytes at a null pointer", i,
+                                         arguments[i].size()));
+    }
+    total += (arguments[i].size() + 7) / 8 * 8;
+  }
+  if (total <= KernelArg::kMaxArguments) return OkStatus();
+  return InvalidArgument(
+      fmt::format("the arguments of a launch take {} bytes, and may take {}: pass what is large in "
+                  "a buffer",
+                  total, KernelArg::kMaxArguments));
+}
+
 }  // namespace keel::hal

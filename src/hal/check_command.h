@@ -2,6 +2,8 @@
 // keel/hal/device.h say about numbers, before any device is asked. Errors name the argument.
 #pragma once
 
+#include <span>
+
 #include "keel/base/status.h"
 #include "keel/hal/command.h"
 
@@ -16,5 +18,8 @@ Status CheckCopy(const Copy& copy, bool same_space);
 
 // Of a value write or wait: aligned to its 8 bytes.
 Status CheckValueAddress(DeviceAddress address);
+
+// Of a launch: together no more than KernelArg::kMaxArguments, and no value is at a null pointer.
+Status CheckArguments(std::span<const KernelArg> arguments);
 
 }  // namespace keel::hal

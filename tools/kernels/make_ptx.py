@@ -49,6 +49,9 @@ def make() -> str:
     # Comments are the compiler's own, and half of the size.
     lines = [line.split("//")[0].rstrip() for line in ptx.splitlines()]
     body = "\n".join(line for line in lines if line)
+    if ".local" in body:
+        # An array that is not in registers, or a copy of a large argument: either makes a launch slow.
+        raise SystemExit("a kernel uses local memory")
     return f"""// Made by tools/kernels/make_ptx.py; change its sources instead.
 // From {source_hash()}
 #pragma once

@@ -13,13 +13,15 @@
 // results can be held while the next step runs.
 //
 // Steps of one stream run in its order, also when they use the same slot: nobody waits for the
-// device unless a table that the slot's last step may be reading has to be rewritten, memory has to
-// be mapped, or the slot was last used on another stream. Such waits are bounded by the deadline,
-// do not burn a core, and are in the step's report.
+// device unless memory has to be mapped, the slot was last used on another stream, or a table that
+// its last step may be reading has to be rewritten. There is such a table only where the addresses
+// of what is copied cannot go with the launch: see `copy` in docs/graphs.md. Such waits are bounded
+// by the deadline, do not burn a core, and are in the step's report.
 //
 // Completion is a count that the graph itself writes into pinned memory when it ends; reading it is
-// no call of the driver. In the steady state a step makes one driver call: the launch. Each output
-// that is held adds two when it is let go (whether its stream is being captured, and an event), and
+// no call of the driver. In the steady state a step makes one driver call: the launch. If something
+// that is copied is elsewhere than in the slot's last step, there is one more. Each output that is
+// held adds two when it is let go (whether its stream is being captured, and an event), and
 // one to a next step on another stream.
 //
 // Steps. Where the program has traced commands, the first step runs eagerly, because libraries want

@@ -18,7 +18,7 @@ namespace keel::graph {
 
 enum class ActionKind : std::uint8_t {
   kWaited,       // for the slot's last step
-  kRebound,      // a row of the copies' table was rewritten
+  kRebound,      // a row of the copies was rewritten
   kPatched,      // parameters of commands were rewritten
   kRemapped,     // physical memory was mapped under the slot's address
   kRecorded,     // the slot's graphs were recorded and instantiated
@@ -36,7 +36,7 @@ enum class Reason : std::uint8_t {
   kReallocated,     // the same address, another generation
   kTopology,        // the new trace has other nodes: updating was refused
   kSlotBusy,        // its last step was still running on another stream
-  kTableInUse,      // its last step may still read the table
+  kTableInUse,      // its last step may still read the table, or use the mapping
   kChurns,          // it moves so often that copying is cheaper
   kSettled,         // it moves so seldom that patching is cheaper
   kEvicted,         // the memory budget had taken the slots

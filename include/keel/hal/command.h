@@ -17,12 +17,16 @@
 
 namespace keel::hal {
 
-// One argument of a kernel: a buffer (address, extent, what the kernel does with it) or a value
-// of up to 16 bytes. Extents are a promise about what the kernel touches: a real device ignores
-// it, the simulated one holds the kernel to it.
+// One argument of a kernel: a buffer (address, extent, what the kernel does with it) or a value.
+// Extents are a promise about what the kernel touches: a real device ignores it, the simulated one
+// holds the kernel to it.
+//
+// A value of up to kMaxValue bytes is in the argument; a larger one is referred to, as far as
+// kMaxArguments goes for all arguments of a launch together. Each takes its size rounded up to 8.
 class KernelArg {
  public:
   static constexpr std::size_t kMaxValue = 16;
+  static constexpr std::size_t kMaxArguments = 4096;
 
   static KernelArg In(DeviceAddress address, Bytes extent) {
     return Buffer(address, extent, Access::kRead);
@@ -50,6 +54,15 @@ class KernelArg {
     return arg;
   }
 
+  // Of any size. Beyond kMaxValue the bytes stay the caller's, who keeps them as they are until the
+  // primitive that reads them returns.
+  static KernelArg ValueAt(const void* bytes, std::size_t size) {
+    if (size <= kMaxValue) return ValueOf(bytes, size);
+    KernelArg arg = Value(bytes);
+    arg.size_ = static_cast<std::uint32_t>(size);
+    return arg;
+  }
+
   bool is_buffer() const { return access_ != Access::kNone; }
   Access access() const { return access_; }  // kNone for a value
   Bytes extent() const { return extent_; }
@@ -59,7 +72,12 @@ class KernelArg {
     return DeviceAddress(address);
   }
   // The bytes that the kernel gets: the value, or the address of the buffer.
-  const void* data() const { return value_; }
+  const void* data() const {
+    if (size_ <= kMaxValue) return value_;
+    const void* bytes = nullptr;
+    std::memcpy(&bytes, value_, sizeof(bytes));
+    return bytes;
+  }
   std::size_t size() const { return size_; }
 
  private:

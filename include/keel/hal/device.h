@@ -250,7 +250,8 @@ class KEEL_EXPORT Device {
   // kNotFound names the kernel.
   virtual Result<KernelHandle> FindKernel(ModuleHandle module, std::string_view name) = 0;
   // The arguments' number and sizes must be those of the kernel (kInvalidArgument names the
-  // argument where the driver can tell). Buffers are not checked here: a bad one is a fault.
+  // argument where the driver can tell), and together no more than KernelArg::kMaxArguments
+  // (kInvalidArgument). Buffers are not checked here: a bad one is a fault.
   virtual Status LaunchKernel(StreamHandle stream, const KernelLaunch& launch) = 0;
 
   // --- Graphs --------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 // strides over the grid), so one launch with a small grid is correct, if not fast.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace keel::hal::kernels {
@@ -22,6 +23,10 @@ inline constexpr std::string_view kCompare = "keel_compare";
 // (inout u64* flag, u64 value, u64 limit_us): waits until *flag == value or the time is up; used
 // to keep a stream busy for a bounded time. The flag may be pinned host memory.
 inline constexpr std::string_view kSpin = "keel_spin";
+// (u64[kStoredWords] value, out u64* to, u64 n): to[i] = value[i], for n of at most kStoredWords.
+// Its arguments are as large as those of a launch may be.
+inline constexpr std::string_view kStore = "keel_store";
+inline constexpr std::size_t kStoredWords = 510;
 // (in u64* pieces, in u64* rows, u64 n): n pieces of (row, offset, bytes), each of a row of
 // (destination, source): copies each piece of each row whose destination is not 0. A block of the
 // grid copies a piece at a time. The rows may be pinned host memory.
@@ -31,12 +36,23 @@ inline constexpr std::string_view kCopyTable = "keel_copy_table";
 // pieces if nothing is to wait for it. Piece i must be of row i for i < direct: both are looked up
 // at once then.
 inline constexpr std::string_view kCopyIn = "keel_copy_in";
-// (in u64* pieces, in u64* rows, u64 n, u64 direct, inout u64* control, out u64* seen): copies
-// likewise, and marks as keel_mark does, with control[0] as the count, once all blocks have copied.
-// control[1] counts them: it is 0 before, and after. n is not 0.
+// (rows, in u64* pieces, u64 n, u64 direct, u64 together, out u64* near, u64 rows_out): copies
+// likewise, with rows that are a value: kMostRows of (u64 destination, u64 source), then kMostRows
+// u32, the size of piece i for i < direct, which is of row i from its beginning and is not looked
+// up in `pieces`. And near[i] = row `direct` + i, for rows_out of them. If `together` is not 0, n
+// is `direct`, and a block copies kRowsTogether at a time: fast for rows of a few elements to a
+// thread.
+inline constexpr std::string_view kCopyInRows = "keel_copy_in_rows";
+inline constexpr std::size_t kMostRows = 96;
+inline constexpr std::size_t kRowsTogether = 4;
+// (in u64* pieces, in u64* rows, u64 n, u64 direct, inout u64* count, out u64* seen): copies as
+// keel_copy_in does. Each block that has copied adds 1 to *count, and the one that makes it a
+// multiple of the blocks writes *seen = *count / blocks, after everything before it is visible. n
+// is not 0.
 inline constexpr std::string_view kCopyOut = "keel_copy_out";
-// (inout u64* count, out u64* seen): *count += 1, and *seen = *count after everything before it is
-// visible. `seen` may be pinned host memory, which the host then reads without a call.
+// (inout u64* count, out u64* seen, u64 by): *count += by, and *seen = *count / by after everything
+// before it is visible: one more, as keel_copy_out marks with `by` blocks. `seen` may be pinned
+// host memory, which the host then reads without a call.
 inline constexpr std::string_view kMark = "keel_mark";
 // A small neural network's. Sums are made in the order of the elements, each by one worker, and no
 // multiplication is fused with an addition: the same bits on every device and for every grid.

@@ -32,8 +32,11 @@
 // device. Other compilers are told by an option, -ffp-contract=off.
 #ifdef __clang__
 #define KEEL_KERNEL_UNFUSED _Pragma("clang fp contract(off)")
+// Before a loop over an array that is to be in registers.
+#define KEEL_KERNEL_UNROLLED _Pragma("unroll")
 #else
 #define KEEL_KERNEL_UNFUSED
+#define KEEL_KERNEL_UNROLLED
 #endif
 
 namespace keel::kernels {
@@ -84,6 +87,14 @@ KEEL_KERNEL_FUNCTION void Spin(const U64* flag, U64 value, U64 limit_us) {
   while (Machine::Load(flag) != value && Machine::NowMicros() - start < limit_us) Machine::Pause();
 }
 
+struct StoredWords {
+  U64 word[510];
+};
+
+KEEL_KERNEL_FUNCTION void Store(Worker worker, const StoredWords& value, U64* to, U64 n) {
+  for (U64 i = worker.index; i < n; i += worker.count) to[i] = value.word[i];
+}
+
 // A part of a row: `offset` bytes from where the row begins.
 struct Piece {
   U64 row;
@@ -118,9 +129,33 @@ KEEL_KERNEL_FUNCTION void CopyAs(Worker worker, U8* to, const U8* from, U64 size
   for (; i < count; i += stride) to_words[i] = from_words[i];
 }
 
+// As wide as the alignment of everything allows.
+KEEL_KERNEL_FUNCTION U64 WidthOf(U64 destination, U64 source, U64 size) {
+  const U64 alignment = destination | source | size;
+  return alignment % 16 == 0 ? 16 : alignment % 4 == 0 ? 4 : 1;
+}
+
+// With all workers of a group. False: the device may not do that.
+template <class Machine>
+KEEL_KERNEL_FUNCTION bool CopyRange(Worker worker, Machine& machine, U64 destination, U64 source,
+                                    U64 size) {
+  U8* to = machine.Write(destination, size);
+  const U8* from = machine.Read(source, size);
+  if (to == nullptr || from == nullptr) return false;
+  const U64 width = WidthOf(destination, source, size);
+  if (width == 16) {
+    CopyAs<Quad>(worker, to, from, size);
+  } else if (width == 4) {
+    CopyAs<U32>(worker, to, from, size);
+  } else {
+    CopyAs<U8>(worker, to, from, size);
+  }
+  return true;
+}
+
 // Each piece is one group's: it looks up one row, perhaps far away in the host's memory, and copies
-// with all its workers. As wide as the alignment of everything allows. Piece i is of row i for the
-// first `direct` of them, so that both are on their way at once. False: the device may not do that.
+// with all its workers. Piece i is of row i for the first `direct` of them, so that both are on
+// their way at once. False: the device may not do that.
 template <class Machine>
 KEEL_KERNEL_FUNCTION bool CopyTable(Worker group, Worker worker, Machine& machine,
                                     const Piece* pieces, const Row* rows, U64 count, U64 direct) {
@@ -131,18 +166,8 @@ KEEL_KERNEL_FUNCTION bool CopyTable(Worker group, Worker worker, Machine& machin
     const U64 offset = Machine::Fetch(&pieces[i].offset);
     const U64 size = Machine::Fetch(&pieces[i].size);
     if (row_destination == 0) continue;
-    const U64 destination = row_destination + offset;
-    const U64 source = row_source + offset;
-    U8* to = machine.Write(destination, size);
-    const U8* from = machine.Read(source, size);
-    if (to == nullptr || from == nullptr) return false;
-    const U64 alignment = destination | source | size;
-    if (alignment % 16 == 0) {
-      CopyAs<Quad>(worker, to, from, size);
-    } else if (alignment % 4 == 0) {
-      CopyAs<U32>(worker, to, from, size);
-    } else {
-      CopyAs<U8>(worker, to, from, size);
+    if (!CopyRange(worker, machine, row_destination + offset, row_source + offset, size)) {
+      return false;
     }
   }
   return true;
@@ -151,10 +176,17 @@ KEEL_KERNEL_FUNCTION bool CopyTable(Worker group, Worker worker, Machine& machin
 // By one worker. The count is kept near, so that nothing far away is read. Whoever sees the word
 // may take the memory of the count away: that is written first.
 template <class Machine>
-KEEL_KERNEL_FUNCTION void Mark(U64* count, U64* seen) {
-  const U64 next = *count + 1;
+KEEL_KERNEL_FUNCTION void Mark(U64* count, U64* seen, U64 by) {
+  const U64 next = *count + by;
   *count = next;
-  Machine::Publish(seen, next);
+  Machine::Publish(seen, next / by);
+}
+
+// By one worker of each group: the last group marks, and has nothing to write but the mark.
+template <class Machine>
+KEEL_KERNEL_FUNCTION void MarkTogether(Worker group, U64* count, U64* seen) {
+  const U64 arrived = Machine::Arrive(count);
+  if (arrived % group.count == 0) Machine::Publish(seen, arrived / group.count);
 }
 
 // The last group fetches the words. It has no piece where there are more groups than pieces.
@@ -168,19 +200,127 @@ KEEL_KERNEL_FUNCTION void CopyIn(Worker group, Worker worker, Machine& machine, 
   CopyTable(group, worker, machine, pieces, rows, count, direct);
 }
 
+// Rows that are a value of the launch, with the sizes of their first pieces: nothing is looked up.
+struct RowValues {
+  Row row[96];
+  U32 size[96];
+};
+
+// So many ranges are on their way at once, by a group.
+constexpr U64 kTogether = 4;
+
+struct Range {
+  U8* to;
+  const U8* from;
+  U64 width;  // of an element: 16, 4 or 1
+  U64 count;  // of elements; 0: left out
+};
+
+template <class Machine>
+KEEL_KERNEL_FUNCTION Range RangeOf(Machine& machine, const RowValues& rows, U64 row) {
+  const U64 destination = rows.row[row].destination;
+  const U64 source = rows.row[row].source;
+  const U64 size = rows.size[row];
+  if (destination == 0) return {};
+  U8* to = machine.Write(destination, size);
+  const U8* from = machine.Read(source, size);
+  if (to == nullptr || from == nullptr) return {};
+  const U64 width = WidthOf(destination, source, size);
+  return {to, from, width, width == 16 ? size / 16 : width == 4 ? size / 4 : size};
+}
+
+// `kWide`: the width is 16, and nothing is asked.
+template <bool kWide>
+KEEL_KERNEL_FUNCTION Quad LoadElement(const Range& range, U64 i) {
+  if (kWide || range.width == 16) return reinterpret_cast<const Quad*>(range.from)[i];
+  const U64 word =
+      range.width == 4 ? reinterpret_cast<const U32*>(range.from)[i] : U64{range.from[i]};
+  return Quad{word, 0};
+}
+template <bool kWide>
+KEEL_KERNEL_FUNCTION void StoreElement(const Range& range, U64 i, Quad element) {
+  if (kWide || range.width == 16) {
+    reinterpret_cast<Quad*>(range.to)[i] = element;
+  } else if (range.width == 4) {
+    reinterpret_cast<U32*>(range.to)[i] = static_cast<U32>(element[0]);
+  } else {
+    range.to[i] = static_cast<U8>(element[0]);
+  }
+}
+
+// Each worker has an element of each on its way before it stores the first.
+template <bool kWide>
+KEEL_KERNEL_FUNCTION void CopyRanges(Worker worker, const Range (&range)[kTogether], U64 longest) {
+  for (U64 i = worker.index; i < longest; i += worker.count) {
+    Quad element[kTogether] = {};
+    KEEL_KERNEL_UNROLLED
+    for (U64 k = 0; k < kTogether; ++k) {
+      if (i < range[k].count) element[k] = LoadElement<kWide>(range[k], i);
+    }
+    KEEL_KERNEL_UNROLLED
+    for (U64 k = 0; k < kTogether; ++k) {
+      if (i < range[k].count) StoreElement<kWide>(range[k], i, element[k]);
+    }
+  }
+}
+
+// The rows of a group.
+template <class Machine>
+KEEL_KERNEL_FUNCTION void CopyRows(Worker worker, Machine& machine, const RowValues& rows,
+                                   U64 first, U64 end) {
+  Range range[kTogether] = {};
+  U64 longest = 0;
+  bool wide = true;
+  KEEL_KERNEL_UNROLLED
+  for (U64 k = 0; k < kTogether; ++k) {
+    if (first + k < end) range[k] = RangeOf(machine, rows, first + k);
+    longest = range[k].count > longest ? range[k].count : longest;
+    wide = wide && (range[k].count == 0 || range[k].width == 16);
+  }
+  if (wide) {
+    CopyRanges<true>(worker, range, longest);
+  } else {
+    CopyRanges<false>(worker, range, longest);
+  }
+}
+
+// Rows that are a piece each go together; those of several pieces one piece to a group.
+template <class Machine>
+KEEL_KERNEL_FUNCTION void CopyInRows(Worker group, Worker worker, Machine& machine,
+                                     const RowValues& rows, const Piece* pieces, U64 count,
+                                     U64 direct, U64 together, Row* near, U64 rows_out) {
+  if (together != 0) {
+    for (U64 i = group.index * kTogether; i < direct; i += group.count * kTogether) {
+      CopyRows(worker, machine, rows, i, direct);
+    }
+  } else {
+    for (U64 i = group.index; i < count; i += group.count) {
+      const U64 row = i < direct ? i : Machine::Fetch(&pieces[i].row);
+      const U64 offset = i < direct ? 0 : Machine::Fetch(&pieces[i].offset);
+      const U64 size = i < direct ? rows.size[i] : Machine::Fetch(&pieces[i].size);
+      const U64 destination = rows.row[row].destination;
+      if (destination == 0) continue;
+      if (!CopyRange(worker, machine, destination + offset, rows.row[row].source + offset, size)) {
+        return;
+      }
+    }
+  }
+  if (group.index + 1 != group.count) return;
+  // Word by word: of a whole row the compiler would make a copy of all that it could be.
+  for (U64 i = worker.index; i < rows_out; i += worker.count) {
+    near[i].destination = rows.row[direct + i].destination;
+    near[i].source = rows.row[direct + i].source;
+  }
+}
+
 // The last group that is done marks the end.
 template <class Machine>
 KEEL_KERNEL_FUNCTION void CopyOut(Worker group, Worker worker, Machine& machine,
                                   const Piece* pieces, const Row* rows, U64 count, U64 direct,
-                                  U64* control, U64* seen) {
+                                  U64* arrived, U64* seen) {
   if (!CopyTable(group, worker, machine, pieces, rows, count, direct)) return;
   Machine::Gather();
-  if (worker.index != 0) return;
-  if (group.count > 1) {
-    if (Machine::Arrive(control + 1) != group.count) return;
-    control[1] = 0;
-  }
-  Mark<Machine>(control, seen);
+  if (worker.index == 0) MarkTogether<Machine>(group, arrived, seen);
 }
 
 // An element of c is one worker's, whichever: how many there are changes no sum.

@@ -33,6 +33,10 @@ KEEL_GLOBAL void keel_spin(U64* flag, U64 value, U64 limit_us) {
   keel::kernels::Spin<Machine>(flag, value, limit_us);
 }
 
+KEEL_GLOBAL void keel_store(keel::kernels::StoredWords value, U64* to, U64 n) {
+  keel::kernels::Store(This(), value, to, n);
+}
+
 KEEL_GLOBAL void keel_copy_table(const keel::kernels::Piece* pieces, const keel::kernels::Row* rows,
                                  U64 n) {
   Machine machine;
@@ -45,14 +49,22 @@ KEEL_GLOBAL void keel_copy_in(const keel::kernels::Piece* pieces, const keel::ke
   keel::kernels::CopyIn(Group(), Here(), machine, pieces, rows, n, direct, far, near, words);
 }
 
-KEEL_GLOBAL void keel_copy_out(const keel::kernels::Piece* pieces, const keel::kernels::Row* rows,
-                               U64 n, U64 direct, U64* control, U64* seen) {
+KEEL_GLOBAL void keel_copy_in_rows(keel::kernels::RowValues rows,
+                                   const keel::kernels::Piece* pieces, U64 n, U64 direct,
+                                   U64 together, keel::kernels::Row* near, U64 rows_out) {
   Machine machine;
-  keel::kernels::CopyOut(Group(), Here(), machine, pieces, rows, n, direct, control, seen);
+  keel::kernels::CopyInRows(Group(), Here(), machine, rows, pieces, n, direct, together, near,
+                            rows_out);
 }
 
-KEEL_GLOBAL void keel_mark(U64* count, U64* seen) {
-  if (This().index == 0) keel::kernels::Mark<Machine>(count, seen);
+KEEL_GLOBAL void keel_copy_out(const keel::kernels::Piece* pieces, const keel::kernels::Row* rows,
+                               U64 n, U64 direct, U64* arrived, U64* seen) {
+  Machine machine;
+  keel::kernels::CopyOut(Group(), Here(), machine, pieces, rows, n, direct, arrived, seen);
+}
+
+KEEL_GLOBAL void keel_mark(U64* count, U64* seen, U64 by) {
+  if (This().index == 0) keel::kernels::Mark<Machine>(count, seen, by);
 }
 
 KEEL_GLOBAL void keel_matmul(const float* a, const float* b, float* c, U32 transposed, U64 m, U64 n,

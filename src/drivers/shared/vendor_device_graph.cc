@@ -138,7 +138,7 @@ Status VendorDevice::Resolve(const hal::Command& command, NodeSpec& spec) {
   spec.context = context_;
   if (const auto* launch = std::get_if<hal::KernelLaunch>(&command)) {
     if (!launch->kernel) return InvalidArgument("a null handle is not a kernel");
-    return OkStatus();
+    return hal::CheckArguments(launch->args);
   }
   if (const auto* fill = std::get_if<hal::Fill>(&command)) KEEL_TRY(hal::CheckFill(*fill));
   if (const auto* write = std::get_if<hal::ValueWrite>(&command)) {

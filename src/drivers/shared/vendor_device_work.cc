@@ -198,6 +198,7 @@ Status VendorDevice::LaunchKernel(hal::StreamHandle stream, const hal::KernelLau
   KEEL_TRY(Enter(Primitive::kLaunchKernel, capabilities_.kernels));
   KEEL_TRY(CheckStream(stream));
   if (!launch.kernel) return InvalidArgument("a null handle is not a kernel");
+  KEEL_TRY(hal::CheckArguments(launch.args));
   PointerList arguments(launch.args, [](const hal::KernelArg& argument) {
     return const_cast<void*>(argument.data());
   });

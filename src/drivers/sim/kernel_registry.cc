@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/loaded_library.h"
+#include "hal/check_command.h"
 #include "keel/base/mutex.h"
 
 namespace keel::sim {
@@ -30,10 +31,10 @@ Result<KernelSet> CopyDefinitions(std::span<const KernelDefinition> definitions,
     }
     for (std::size_t i = 0; i < definition.parameters.size(); ++i) {
       const std::uint32_t size = definition.parameters[i].size;
-      if (size == 0 || size > hal::KernelArg::kMaxValue) {
+      if (size == 0 || size > hal::KernelArg::kMaxArguments) {
         return InvalidArgument(
             fmt::format("{}: parameter {} of kernel '{}' has {} bytes, not 1 to {}", origin, i,
-                        definition.name, size, hal::KernelArg::kMaxValue));
+                        definition.name, size, hal::KernelArg::kMaxArguments));
       }
     }
     set.push_back(std::make_shared<const Kernel>(
@@ -146,6 +147,7 @@ Result<KernelSet> LoadOrchestration(std::span<const std::byte> code) {
 }
 
 Status CheckArguments(const Kernel& kernel, const hal::KernelLaunch& launch) {
+  KEEL_TRY(hal::CheckArguments(launch.args));
   if (launch.args.size() != kernel.parameters.size()) {
     return InvalidArgument(fmt::format("kernel '{}' takes {} arguments, {} were given", kernel.name,
                                        kernel.parameters.size(), launch.args.size()));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <utility>
 
@@ -147,7 +148,23 @@ Result<StoredKernel> Machine::StoreKernel(int ordinal, const hal::KernelLaunch& 
                     launch.kernel.value, ordinal));
   }
   KEEL_TRY(CheckArguments(*found->kernel, launch));
-  return StoredKernel{found->kernel, launch.dims, {launch.args.begin(), launch.args.end()}};
+  StoredKernel stored{
+      found->kernel, launch.dims, {launch.args.begin(), launch.args.end()}, nullptr};
+  std::size_t large = 0;
+  for (const hal::KernelArg& arg : launch.args) {
+    if (arg.size() > hal::KernelArg::kMaxValue) large += arg.size();
+  }
+  if (large == 0) return stored;
+  const auto values = std::make_shared<std::byte[]>(large);
+  std::byte* at = values.get();
+  for (hal::KernelArg& arg : stored.args) {
+    if (arg.size() <= hal::KernelArg::kMaxValue) continue;
+    std::memcpy(at, arg.data(), arg.size());
+    arg = hal::KernelArg::ValueAt(at, arg.size());
+    at += arg.size();
+  }
+  stored.values = values;
+  return stored;
 }
 
 Result<std::vector<std::byte*>> Machine::PinAll(std::span<const MemoryUse> uses, HeldMemory& held,

@@ -18,6 +18,8 @@ struct StoredKernel {
   std::shared_ptr<const Kernel> kernel;
   hal::LaunchDims dims;
   std::vector<hal::KernelArg> args;
+  // What the large values of `args` refer to. Copies of the launch share it, and nobody writes it.
+  std::shared_ptr<const std::byte[]> values;
 };
 
 // One side of a copy: an address of the device with this ordinal, or host memory.

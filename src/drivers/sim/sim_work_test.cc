@@ -5,9 +5,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -208,6 +210,66 @@ TEST(SimModuleTest, BadDefinitionsAreRefused) {
                                     {"k", [](KernelContext&) {}, {}}};
   EXPECT_EQ(RegisterKernels("bad", twice).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(RegisterKernels("keel", {}).code(), StatusCode::kAlreadyExists);
+  const KernelParameter large{hal::Access::kNone, KernelArg::kMaxArguments + 1};
+  const KernelDefinition too_large{"k", [](KernelContext&) {}, {&large, 1}};
+  EXPECT_EQ(RegisterKernels("bad", {&too_large, 1}).code(), StatusCode::kInvalidArgument);
+}
+
+template <std::size_t kSize>
+struct Block {
+  std::byte bytes[kSize];
+};
+// Two values and where they go.
+template <std::size_t kSize>
+void StoreTwo(KernelContext& context) {
+  const std::span<std::byte> to = context.Buffer<std::byte>(2);
+  const Block<kSize> values[] = {context.Value<Block<kSize>>(0), context.Value<Block<kSize>>(1)};
+  std::memcpy(to.data(), values, sizeof(values));
+}
+
+// A value travels whole, whatever its size: small ones in the argument, larger ones behind it.
+template <std::size_t kSize>
+void ExpectValuesArrive(const std::shared_ptr<hal::Device>& device) {
+  SCOPED_TRACE(kSize);
+  const KernelParameter parameters[] = {KernelParameter::Value<Block<kSize>>(),
+                                        KernelParameter::Value<Block<kSize>>(),
+                                        KernelParameter::Out()};
+  const KernelDefinition definition{"store", StoreTwo<kSize>, parameters};
+  const std::string set = "two values of " + std::to_string(kSize);
+  ASSERT_TRUE(RegisterKernels(set, {&definition, 1}).ok());
+  const auto module = *hal::Module::Load(device, hal::ModuleSource::Registered(set));
+  const auto stream = *hal::Stream::Create(device);
+  const auto memory = *hal::PlainMemory::Create(device, Bytes(2 * kSize));
+  std::vector<std::byte> values(2 * kSize);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::byte>(i * 13 + 1);
+  const std::vector<std::byte> want = values;
+  const KernelArg args[] = {KernelArg::ValueAt(values.data(), kSize),
+                            KernelArg::ValueAt(values.data() + kSize, kSize),
+                            KernelArg::Out(memory.address(), Bytes(2 * kSize))};
+  Controls* const controls = FindControls(*device);
+  ASSERT_TRUE(controls->HoldStream(stream.get()).ok());
+  ASSERT_TRUE(device->LaunchKernel(stream.get(), {*module.Find("store"), {}, args}).ok());
+  values.assign(values.size(), std::byte{0});
+  ASSERT_TRUE(controls->ReleaseStream(stream.get()).ok());
+  std::vector<std::byte> got(2 * kSize);
+  ASSERT_TRUE(
+      device
+          ->EnqueueCopy(stream.get(), {.destination = hal::Location::Host(got.data()),
+                                       .source = hal::Location::On(device->id(), memory.address()),
+                                       .size = Bytes(got.size())})
+          .ok());
+  EXPECT_EQ(got, want);
+}
+
+TEST(SimKernelTest, ValuesOfEverySizeArrive) {
+  const auto device = OpenOne();
+  ExpectValuesArrive<1>(device);
+  ExpectValuesArrive<8>(device);
+  ExpectValuesArrive<16>(device);
+  ExpectValuesArrive<17>(device);
+  ExpectValuesArrive<24>(device);
+  ExpectValuesArrive<1000>(device);
+  ExpectValuesArrive<2040>(device);
 }
 
 TEST(SimKernelTest, ArgumentsThatDoNotFitAreNamedAtLaunch) {

@@ -110,6 +110,14 @@ void Spin(KernelContext& context) {
                          context.Value<std::uint64_t>(2));
 }
 
+void Store(KernelContext& context) {
+  static_assert(sizeof(kernels::StoredWords) == hal::kernels::kStoredWords * sizeof(kernels::U64));
+  const auto value = context.Value<kernels::StoredWords>(0);
+  kernels::Store(
+      kAlone, value, Data<kernels::U64>(context, 1),
+      Count(context, 2, {context.Buffer<kernels::U64>(1).size(), hal::kernels::kStoredWords}));
+}
+
 // The copies' first arguments, no further than the buffers that the launch declared.
 struct Table {
   const kernels::Piece* pieces = nullptr;
@@ -146,19 +154,45 @@ void CopyIn(KernelContext& context) {
             {context.Buffer<kernels::U64>(4).size(), context.Buffer<kernels::U64>(5).size()}));
 }
 
+void CopyInRows(KernelContext& context) {
+  static_assert(sizeof(kernels::RowValues::row) == hal::kernels::kMostRows * sizeof(kernels::Row));
+  static_assert(kernels::kTogether == hal::kernels::kRowsTogether);
+  Machine machine(context);
+  const auto rows = context.Value<kernels::RowValues>(0);
+  const std::span<const kernels::Piece> pieces = context.Buffer<const kernels::Piece>(1);
+  const auto direct = context.Value<std::uint64_t>(3);
+  const std::uint64_t count = Count(context, 2, {std::max<std::size_t>(pieces.size(), direct)});
+  const std::uint64_t rows_out = Count(context, 6, {context.Buffer<kernels::Row>(5).size()});
+  if (direct > hal::kernels::kMostRows || rows_out > hal::kernels::kMostRows - direct) return;
+  for (std::uint64_t i = direct; i < count; ++i) {
+    if (pieces[i].row >= direct) return;
+  }
+  kernels::CopyInRows(kAlone, kAlone, machine, rows, pieces.data(), count, direct,
+                      context.Value<std::uint64_t>(4), Data<kernels::Row>(context, 5), rows_out);
+}
+
 void CopyOut(KernelContext& context) {
   Machine machine(context);
   const auto direct = context.Value<std::uint64_t>(3);
   const Table table = TableOf(context, direct);
-  if (!table.ok || context.Buffer<kernels::U64>(4).size() < 2) return;
+  if (!table.ok || context.Buffer<kernels::U64>(4).empty()) return;
   if (context.Buffer<kernels::U64>(5).empty()) return;
-  kernels::CopyOut(kAlone, kAlone, machine, table.pieces, table.rows, table.count, direct,
-                   Data<kernels::U64>(context, 4), Data<kernels::U64>(context, 5));
+  if (!kernels::CopyTable(kAlone, kAlone, machine, table.pieces, table.rows, table.count, direct)) {
+    return;
+  }
+  // The one worker counts for each block of the grid.
+  const kernels::U64 blocks = context.dims().grid[0];
+  for (kernels::U64 i = 0; i < blocks; ++i) {
+    kernels::MarkTogether<Machine>({i, blocks}, Data<kernels::U64>(context, 4),
+                                   Data<kernels::U64>(context, 5));
+  }
 }
 
 void Mark(KernelContext& context) {
+  const auto by = context.Value<std::uint64_t>(2);
   if (context.Buffer<kernels::U64>(0).empty() || context.Buffer<kernels::U64>(1).empty()) return;
-  kernels::Mark<Machine>(Data<kernels::U64>(context, 0), Data<kernels::U64>(context, 1));
+  if (by == 0) return;
+  kernels::Mark<Machine>(Data<kernels::U64>(context, 0), Data<kernels::U64>(context, 1), by);
 }
 
 // Whether argument i has room for a matrix.
@@ -202,13 +236,18 @@ constexpr P kAxpyParameters[] = {P::In(), P::InOut(), P::Value<float>(), P::Valu
 constexpr P kReduceParameters[] = {P::In(), P::InOut(), P::Value<std::uint64_t>()};
 constexpr P kCompareParameters[] = {P::In(), P::In(), P::InOut(), P::Value<std::uint64_t>()};
 constexpr P kSpinParameters[] = {P::InOut(), P::Value<std::uint64_t>(), P::Value<std::uint64_t>()};
+constexpr P kStoreParameters[] = {P::Value<kernels::StoredWords>(), P::Out(),
+                                  P::Value<std::uint64_t>()};
 constexpr P kCopyTableParameters[] = {P::In(), P::In(), P::Value<std::uint64_t>()};
 constexpr P kCopyInParameters[] = {
     P::In(), P::In(),  P::Value<std::uint64_t>(), P::Value<std::uint64_t>(),
     P::In(), P::Out(), P::Value<std::uint64_t>()};
 constexpr P kCopyOutParameters[] = {
     P::In(), P::In(), P::Value<std::uint64_t>(), P::Value<std::uint64_t>(), P::InOut(), P::Out()};
-constexpr P kMarkParameters[] = {P::InOut(), P::Out()};
+constexpr P kCopyInRowsParameters[] = {
+    P::Value<kernels::RowValues>(), P::In(),  P::Value<std::uint64_t>(), P::Value<std::uint64_t>(),
+    P::Value<std::uint64_t>(),      P::Out(), P::Value<std::uint64_t>()};
+constexpr P kMarkParameters[] = {P::InOut(), P::Out(), P::Value<std::uint64_t>()};
 constexpr P kMatMulParameters[] = {P::In(),
                                    P::In(),
                                    P::Out(),
@@ -228,8 +267,10 @@ constexpr KernelDefinition kDefinitions[] = {
     {hal::kernels::kReduce, Reduce, kReduceParameters},
     {hal::kernels::kCompare, Compare, kCompareParameters},
     {hal::kernels::kSpin, Spin, kSpinParameters},
+    {hal::kernels::kStore, Store, kStoreParameters},
     {hal::kernels::kCopyTable, CopyTable, kCopyTableParameters},
     {hal::kernels::kCopyIn, CopyIn, kCopyInParameters},
+    {hal::kernels::kCopyInRows, CopyInRows, kCopyInRowsParameters},
     {hal::kernels::kCopyOut, CopyOut, kCopyOutParameters},
     {hal::kernels::kMark, Mark, kMarkParameters},
     {hal::kernels::kMatMul, MatMul, kMatMulParameters},

@@ -117,6 +117,14 @@ void Spin(sim::KernelContext& context) {
   kernels::Spin<Machine>(flag, context.Value<U64>(1), context.Value<U64>(2));
 }
 
+void Store(sim::KernelContext& context) {
+  Machine machine(context);
+  const U64 n = std::min<U64>(context.Value<U64>(2), hal::kernels::kStoredWords);
+  if (n == 0) return;
+  U64* const to = machine.Argument<U64>(1, n, hal::Access::kWrite);
+  if (to != nullptr) kernels::Store(kAlone, context.Value<kernels::StoredWords>(0), to, n);
+}
+
 // The copies' first arguments; no rows where the device may not read them.
 struct Table {
   const kernels::Piece* pieces = nullptr;
@@ -161,23 +169,50 @@ void CopyIn(sim::KernelContext& context) {
                   words);
 }
 
+void CopyInRows(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto rows = context.Value<kernels::RowValues>(0);
+  const auto count = context.Value<U64>(2);
+  const auto direct = context.Value<U64>(3);
+  const auto rows_out = context.Value<U64>(6);
+  const kernels::Piece* pieces = nullptr;
+  kernels::Row* near = nullptr;
+  if (count > direct) {
+    pieces = machine.Argument<kernels::Piece>(1, count, hal::Access::kRead);
+    if (pieces == nullptr) return;
+  }
+  if (rows_out != 0) {
+    near = machine.Argument<kernels::Row>(5, rows_out, hal::Access::kWrite);
+    if (near == nullptr) return;
+  }
+  kernels::CopyInRows(kAlone, kAlone, machine, rows, pieces, count, direct, context.Value<U64>(4),
+                      near, rows_out);
+}
+
 void CopyOut(sim::KernelContext& context) {
   Machine machine(context);
   const auto direct = context.Value<U64>(3);
   if (context.Value<U64>(2) == 0) return;
   const Table table = TableOf(context, machine, direct);
-  U64* const control = machine.Argument<U64>(4, 2, hal::Access::kReadWrite);
+  U64* const arrived = machine.Argument<U64>(4, 1, hal::Access::kReadWrite);
   U64* const seen = machine.Argument<U64>(5, 1, hal::Access::kWrite);
-  if (table.rows == nullptr || control == nullptr || seen == nullptr) return;
-  kernels::CopyOut(kAlone, kAlone, machine, table.pieces, table.rows, table.count, direct, control,
-                   seen);
+  if (table.rows == nullptr || arrived == nullptr || seen == nullptr) return;
+  if (!kernels::CopyTable(kAlone, kAlone, machine, table.pieces, table.rows, table.count, direct)) {
+    return;
+  }
+  // The one worker counts for each block of the grid.
+  const U64 blocks = context.dims().grid[0];
+  for (U64 i = 0; i < blocks; ++i) {
+    kernels::MarkTogether<Machine>({i, blocks}, arrived, seen);
+  }
 }
 
 void Mark(sim::KernelContext& context) {
   Machine machine(context);
   U64* const count = machine.Argument<U64>(0, 1, hal::Access::kReadWrite);
   U64* const seen = machine.Argument<U64>(1, 1, hal::Access::kWrite);
-  if (count != nullptr && seen != nullptr) kernels::Mark<Machine>(count, seen);
+  const auto by = context.Value<U64>(2);
+  if (count != nullptr && seen != nullptr && by != 0) kernels::Mark<Machine>(count, seen, by);
 }
 
 // More than there are addresses where it overflows.
@@ -236,9 +271,11 @@ constexpr P kAddParameters[] = {kWord, kWord, kWord, kWord};
 constexpr P kAxpyParameters[] = {kWord, kWord, kHalf, kWord};
 constexpr P kThreeWords[] = {kWord, kWord, kWord};
 constexpr P kCompareParameters[] = {kWord, kWord, kWord, kWord};
+constexpr P kStoreParameters[] = {P::Value<kernels::StoredWords>(), kWord, kWord};
 constexpr P kCopyInParameters[] = {kWord, kWord, kWord, kWord, kWord, kWord, kWord};
 constexpr P kCopyOutParameters[] = {kWord, kWord, kWord, kWord, kWord, kWord};
-constexpr P kMarkParameters[] = {kWord, kWord};
+constexpr P kCopyInRowsParameters[] = {
+    P::Value<kernels::RowValues>(), kWord, kWord, kWord, kWord, kWord, kWord};
 constexpr P kMatMulParameters[] = {kWord, kWord, kWord, kHalf, kWord, kWord, kWord};
 constexpr P kMseParameters[] = {kWord, kWord, kWord, kWord, kHalf, kWord};
 
@@ -249,10 +286,12 @@ constexpr sim::KernelDefinition kDefinitions[] = {
     {hal::kernels::kReduce, Reduce, kThreeWords},
     {hal::kernels::kCompare, Compare, kCompareParameters},
     {hal::kernels::kSpin, Spin, kThreeWords},
+    {hal::kernels::kStore, Store, kStoreParameters},
     {hal::kernels::kCopyTable, CopyTable, kThreeWords},
     {hal::kernels::kCopyIn, CopyIn, kCopyInParameters},
+    {hal::kernels::kCopyInRows, CopyInRows, kCopyInRowsParameters},
     {hal::kernels::kCopyOut, CopyOut, kCopyOutParameters},
-    {hal::kernels::kMark, Mark, kMarkParameters},
+    {hal::kernels::kMark, Mark, kThreeWords},
     {hal::kernels::kMatMul, MatMul, kMatMulParameters},
     {hal::kernels::kRelu, Relu, kThreeWords},
     {hal::kernels::kReluGrad, ReluGrad, kThreeWords},

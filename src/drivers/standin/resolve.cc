@@ -1,6 +1,5 @@
 #include "drivers/standin/resolve.h"
 
-#include <cstring>
 #include <utility>
 
 #include "keel/hal/capture_mode.h"
@@ -10,32 +9,6 @@ namespace {
 
 // A real device gives a block this much without being asked in a way that this interface lacks.
 constexpr Bytes kMostSharedMemory = 48_KiB;
-
-template <std::size_t kSize>
-hal::KernelArg ValueOfSize(const void* bytes) {
-  struct Value {
-    std::byte bytes[kSize];
-  } value;
-  std::memcpy(&value, bytes, kSize);
-  return hal::KernelArg::Value(value);
-}
-
-std::optional<hal::KernelArg> ReadArgument(const void* bytes, std::uint32_t size) {
-  switch (size) {
-    case 1:
-      return ValueOfSize<1>(bytes);
-    case 2:
-      return ValueOfSize<2>(bytes);
-    case 4:
-      return ValueOfSize<4>(bytes);
-    case 8:
-      return ValueOfSize<8>(bytes);
-    case 16:
-      return ValueOfSize<16>(bytes);
-    default:
-      return std::nullopt;
-  }
-}
 
 Cause ResolveLaunch(const Launch& launch, Context& context, ResolvedWork* resolved) {
   Process& process = Process::Get();
@@ -50,9 +23,7 @@ Cause ResolveLaunch(const Launch& launch, Context& context, ResolvedWork* resolv
   if (launch.dims.shared_memory > kMostSharedMemory) return Cause::kInvalidValue;
   for (std::size_t i = 0; i < kernel->sizes.size(); ++i) {
     if (launch.arguments[i] == nullptr) return Cause::kInvalidValue;
-    const auto argument = ReadArgument(launch.arguments[i], kernel->sizes[i]);
-    if (!argument) return Cause::kInvalidImage;
-    resolved->arguments.push_back(*argument);
+    resolved->arguments.push_back(hal::KernelArg::ValueAt(launch.arguments[i], kernel->sizes[i]));
   }
   resolved->command = hal::KernelLaunch{kernel->handle, launch.dims, resolved->arguments};
   return Cause::kOk;

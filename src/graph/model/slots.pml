@@ -1,16 +1,18 @@
 /* The protocol of slots and timelines (src/graph/executable_state.cc, slot.cc, timeline.h), small
  * enough to look at every interleaving: callers that share slots, streams that run their steps, a
- * table that the host rewrites and the device reads, outputs that are held.
+ * table that the host rewrites and the device reads, outputs that are held. With BY_VALUE, each
+ * launch has what the table says as a value of its own, and the table is the host's alone.
  *
  * What holds, in every interleaving:
  *  - a slot is in one step at a time, on whatever streams its steps were launched;
- *  - a step reads the table as its caller left it;
+ *  - a step reads what its caller bound;
  *  - a held output is not overwritten;
  *  - nobody waits for ever (there is no deadlock).
  *
  * check_model.py checks it, and that each rule is needed: with one of these defined, the model fails.
  *   WITHOUT_STREAM_RULE   a slot is taken while its step runs on another stream
- *   WITHOUT_TABLE_RULE    the table is rewritten without waiting for the slot's last step
+ *   WITHOUT_TABLE_RULE    the table is rewritten without waiting for the slot's last step (no rule
+ *                         with BY_VALUE)
  *   WITHOUT_HOLD_RULE     a slot is taken while its output is held
  *   MARK_BEFORE_END       the device marks the end before it has written the output
  *   LEASE_LOST            a step that fails does not give its slot back
@@ -32,6 +34,17 @@ chan queue[STREAMS] = [SLOTS + 1] of {byte, byte}; /* slot, what its table says 
 
 #define idle(s) (seen[s] >= launched[s])
 
+#ifdef BY_VALUE
+#define bound(s, value) (true)
+#define rewritable(s) (true)
+#else
+#define bound(s, value) (table[s] == value)
+#ifdef WITHOUT_TABLE_RULE
+#define rewritable(s) (true)
+#else
+#define rewritable(s) idle(s)
+#endif
+#endif
 #ifdef WITHOUT_STREAM_RULE
 #define in_order(s, stream) (true)
 #else
@@ -51,14 +64,14 @@ end:
   :: queue[number]?slot, value ->
      running[slot]++;
      assert(running[slot] == 1);
-     assert(table[slot] == value);
+     assert(bound(slot, value));
 #ifdef MARK_BEFORE_END
      seen[slot]++;
      output[slot] = value;
      running[slot]--
 #else
      output[slot] = value;
-     assert(table[slot] == value);
+     assert(bound(slot, value));
      atomic {
        running[slot]--;
        seen[slot]++
@@ -88,9 +101,7 @@ proctype Caller(byte number; byte stream) {
      };
      if
      :: value != table[slot] ->
-#ifndef WITHOUT_TABLE_RULE
-        idle(slot);
-#endif
+        rewritable(slot);
         table[slot] = value
      :: else
      fi;

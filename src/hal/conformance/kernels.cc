@@ -10,9 +10,10 @@ namespace keel::hal::conformance {
 namespace {
 
 constexpr std::array kStandard = {
-    kernels::kFill,   kernels::kAdd,       kernels::kAxpy,     kernels::kReduce,  kernels::kCompare,
-    kernels::kSpin,   kernels::kCopyTable, kernels::kCopyIn,   kernels::kCopyOut, kernels::kMark,
-    kernels::kMatMul, kernels::kRelu,      kernels::kReluGrad, kernels::kMse};
+    kernels::kCopyInRows, kernels::kFill,    kernels::kAdd,      kernels::kAxpy,
+    kernels::kReduce,     kernels::kCompare, kernels::kSpin,     kernels::kStore,
+    kernels::kCopyTable,  kernels::kCopyIn,  kernels::kCopyOut,  kernels::kMark,
+    kernels::kMatMul,     kernels::kRelu,    kernels::kReluGrad, kernels::kMse};
 
 // Sums of these depend on the order and on fused operations in their last bits.
 std::vector<float> Rough(std::size_t count, std::uint32_t seed) {
@@ -296,7 +297,7 @@ KEEL_CONFORMANCE_CASE(Kernels, CopiesInFetchTheRowsOfThoseOutWhichMarkTheEnd,
   ASSERT_VALUE(const PlainMemory to, context.NewPlain(Bytes(kRows * kRowBytes)));
   ASSERT_VALUE(const PlainMemory pieces, context.NewPlain(Bytes(2 * kRows * 24)));
   ASSERT_VALUE(const PlainMemory near, context.NewPlain(Bytes(kRows * 16)));
-  ASSERT_VALUE(const PlainMemory control, context.NewPlain(16_B));
+  ASSERT_VALUE(const PlainMemory count, context.NewPlain(8_B));
   // The rows are the host's; behind them is what the device marks.
   ASSERT_VALUE(PinnedWords words, context.NewWords(4 * kRows + 1));
   std::vector<std::uint64_t> piece;
@@ -305,7 +306,8 @@ KEEL_CONFORMANCE_CASE(Kernels, CopiesInFetchTheRowsOfThoseOutWhichMarkTheEnd,
     piece.insert(piece.end(), {row, kFirst, kRowBytes - kFirst});
   }
   ASSERT_OK(context.Write<std::uint64_t>(pieces.address(), piece));
-  ASSERT_OK(context.Write<std::uint64_t>(control.address(), {7, 0}));
+  constexpr std::uint64_t kBlocks = 2 * kRows + 1;
+  ASSERT_OK(context.Write<std::uint64_t>(count.address(), {7 * kBlocks}));
   const Bytes rows_size(kRows * 16);
   const std::array in_args = {KernelArg::In(pieces.address(), Bytes(2 * kRows * 24)),
                               KernelArg::In(words.address(), rows_size),
@@ -318,9 +320,9 @@ KEEL_CONFORMANCE_CASE(Kernels, CopiesInFetchTheRowsOfThoseOutWhichMarkTheEnd,
                                KernelArg::In(near.address(), rows_size),
                                Count(2 * kRows),
                                Count(kRows),
-                               KernelArg::InOut(control.address(), 16_B),
+                               KernelArg::InOut(count.address(), 8_B),
                                KernelArg::Out(words.address() + rows_size + rows_size, 8_B)};
-  const LaunchDims dims{.grid = {2 * kRows + 1, 1, 1}, .block = {64, 1, 1}};
+  const LaunchDims dims{.grid = {kBlocks, 1, 1}, .block = {64, 1, 1}};
   for (std::uint64_t turn = 1; turn <= 3; ++turn) {
     SCOPED_TRACE(turn);
     const std::vector<std::byte> bytes =
@@ -339,9 +341,9 @@ KEEL_CONFORMANCE_CASE(Kernels, CopiesInFetchTheRowsOfThoseOutWhichMarkTheEnd,
     ASSERT_OK(device.LaunchKernel(stream.get(), {.kernel = out, .dims = dims, .args = out_args}));
     ASSERT_OK(stream.Synchronize(InTime()));
     EXPECT_EQ(words.Load(4 * kRows), 7 + turn) << "each step marks once";
-    ASSERT_VALUE(const std::vector<std::uint64_t> counts,
-                 context.Read<std::uint64_t>(control.address(), 2));
-    EXPECT_EQ(counts, (std::vector<std::uint64_t>{7 + turn, 0}));
+    ASSERT_VALUE(const std::vector<std::uint64_t> counted,
+                 context.Read<std::uint64_t>(count.address(), 1));
+    EXPECT_EQ(counted[0], (7 + turn) * kBlocks) << "each block counts once";
     std::vector<std::byte> want = bytes;
     std::fill_n(want.begin() + static_cast<std::ptrdiff_t>(turn * kRowBytes), kRowBytes,
                 std::byte{0});
@@ -355,15 +357,19 @@ KEEL_CONFORMANCE_CASE(Kernels, MarksAreCountedWhereTheHostSeesThem,
   ASSERT_VALUE(const Stream stream, context.NewStream());
   ASSERT_VALUE(const PinnedWords seen, context.NewWords(1));
   ASSERT_VALUE(const PlainMemory count, context.NewPlain(8_B));
-  ASSERT_OK(context.Write<std::uint64_t>(count.address(), {41}));
+  constexpr std::uint64_t kBy = 5;
+  ASSERT_OK(context.Write<std::uint64_t>(count.address(), {41 * kBy}));
   const std::array args = {KernelArg::InOut(count.address(), 8_B),
-                           KernelArg::Out(seen.address(), 8_B)};
+                           KernelArg::Out(seen.address(), 8_B), Count(kBy)};
   for (int i = 0; i < 3; ++i) {
     ASSERT_OK(context.device().LaunchKernel(
         stream.get(), {.kernel = mark, .dims = {.block = {32, 1, 1}}, .args = args}));
   }
   ASSERT_OK(stream.Synchronize(InTime()));
   EXPECT_EQ(seen.Load(), 44u);
+  ASSERT_VALUE(const std::vector<std::uint64_t> counted,
+               context.Read<std::uint64_t>(count.address(), 1));
+  EXPECT_EQ(counted[0], 44 * kBy);
 }
 
 KEEL_CONFORMANCE_CASE(Kernels, MatMulSumsInOrder, .needs = {&Capabilities::kernels}) {
