@@ -58,8 +58,9 @@ class KernelArg {
   // primitive that reads them returns.
   static KernelArg ValueAt(const void* bytes, std::size_t size) {
     if (size <= kMaxValue) return ValueOf(bytes, size);
-    KernelArg arg = Value(bytes);
+    KernelArg arg;
     arg.size_ = static_cast<std::uint32_t>(size);
+    std::memcpy(arg.value_, static_cast<const void*>(&bytes), sizeof(bytes));
     return arg;
   }
 
@@ -75,7 +76,7 @@ class KernelArg {
   const void* data() const {
     if (size_ <= kMaxValue) return value_;
     const void* bytes = nullptr;
-    std::memcpy(&bytes, value_, sizeof(bytes));
+    std::memcpy(static_cast<void*>(&bytes), value_, sizeof(bytes));
     return bytes;
   }
   std::size_t size() const { return size_; }
