@@ -133,7 +133,8 @@ Result<Reply> ControlCalls::AwaitEnd(std::uint64_t number) {
   for (;;) {
     const bool ended = peer_.WaitEnded(Deadline::Now());
     const std::uint32_t seen = replies_.bell();
-    const Result<bool> found = replies_.Read(message_);
+    Result<bool> found = replies_.Read(message_);
+    if (const Status lane = replies_.Check(); found.ok() && !*found && !lane.ok()) found = lane;
     if (found.ok() && *found) {
       Result<Reply> reply = DecodeReply(message_);
       if (reply.ok() && reply->number == number) return reply;

@@ -122,9 +122,14 @@ Sign LaneReader::next() const { return {&slot().sequence, sequence_}; }
 Status LaneReader::Check() {
   if (damaged_) return DamagedLane("it was found so before");
   const std::uint32_t written = lane_.state->written.load(std::memory_order_acquire);
+  const auto read = static_cast<std::uint32_t>(sequence_ - 1);
   // Behind: of what was read the writer has not said so yet.
-  const auto ahead = static_cast<std::int32_t>(written - static_cast<std::uint32_t>(sequence_ - 1));
-  if (ahead > 0 && !next().there()) return Damaged("a cursor points nowhere");
+  const bool missing = static_cast<std::int32_t>(written - read) > 0 &&
+                       Number(slot()).load(std::memory_order_acquire) != sequence_;
+  if (missing || lane_.state->read.load(std::memory_order_relaxed) != read ||
+      lane_.state->read_bytes.load(std::memory_order_relaxed) != bytes_) {
+    return Damaged("a cursor points nowhere");
+  }
   return OkStatus();
 }
 
@@ -136,6 +141,8 @@ Result<bool> LaneReader::Read(std::vector<std::byte>& message) {
     // What was there the last time is there until the next message is.
     const std::uint64_t before = sequence_ > kLaneSlots ? sequence_ - kLaneSlots : 0;
     if (sequence != before) return Damaged("a message has a wrong number");
+    constexpr std::uint32_t kLooksPerCheck = 64;
+    if (++looks_ % kLooksPerCheck == 0) KEEL_TRY(Check());
     return false;
   }
   const std::uint32_t length = slot.length;

@@ -65,13 +65,14 @@ constexpr std::size_t RingSize(std::size_t message) {
   return message <= LaneSlot::kShort ? 0 : (message + 7) & ~std::size_t{7};
 }
 
-// A word that tells of a message: it is there when the word has this value.
+// A word that tells of a message: it is there, or was, when the word has this value or a later one.
 struct Sign {
   std::uint64_t* word = nullptr;
   std::uint64_t value = 0;
   bool there() const {
-    return word != nullptr &&
-           std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire) == value;
+    if (word == nullptr) return false;
+    const std::uint64_t now = std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire);
+    return static_cast<std::int64_t>(now - value) >= 0;
   }
 };
 
@@ -114,7 +115,8 @@ class LaneReader {
   explicit LaneReader(Lane lane) : lane_(lane) {}
   // True: `message` is the next one. False: there is none now.
   Result<bool> Read(std::vector<std::byte>& message);
-  // kInternal: something was written that cannot be found. For who has waited for a while.
+  // kInternal: something was written that cannot be found, or the published copies of this side's
+  // cursors were damaged. For who has waited for a while; Read does so now and then.
   Status Check();
   // Of the next message, until it was read.
   Sign next() const;
@@ -135,6 +137,7 @@ class LaneReader {
   Lane lane_;
   std::uint32_t bytes_ = 0;  // of the ring
   std::uint64_t sequence_ = 1;
+  std::uint32_t looks_ = 0;  // that found nothing
   bool damaged_ = false;
 };
 

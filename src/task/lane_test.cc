@@ -153,6 +153,38 @@ TEST_F(LaneTest, AMessageThatIsNotThereIsAnError) {
   EXPECT_FALSE(reader_.Read(message_).ok()) << "a damaged lane was used again";
 }
 
+// Somebody who looks all the time finds out without asking.
+TEST_F(LaneTest, AMessageThatWasTakenBackIsNoticed) {
+  ASSERT_TRUE(IsOk(writer_.Write(Message(8, 0))));
+  memory_.slots[0].sequence = 0;
+  bool noticed = false;
+  for (int i = 0; i < 100 && !noticed; ++i) noticed = !reader_.Read(message_).ok();
+  EXPECT_TRUE(noticed);
+}
+
+TEST_F(LaneTest, AReaderNoticesThatItsOwnCursorsWereDamaged) {
+  ASSERT_TRUE(IsOk(writer_.Write(Message(100, 0))));
+  ASSERT_TRUE(Need(reader_.Read(message_)));
+  ASSERT_TRUE(IsOk(reader_.Check()));
+  LaneReader other = reader_;
+  state_.read = 0;
+  EXPECT_EQ(reader_.Check().code(), StatusCode::kInternal);
+  state_.read = 1;
+  state_.read_bytes = 0;
+  EXPECT_EQ(other.Check().code(), StatusCode::kInternal);
+}
+
+// Whoever waited for it may look late.
+TEST_F(LaneTest, ASignHoldsAlsoWhenItsSlotIsUsedAgain) {
+  const Sign sign = reader_.next();
+  for (unsigned i = 0; i <= kLaneSlots; ++i) {
+    ASSERT_TRUE(IsOk(writer_.Write(Message(4, i))));
+    ASSERT_TRUE(Need(reader_.Read(message_)));
+  }
+  EXPECT_TRUE(sign.there());
+  EXPECT_FALSE(reader_.next().there());
+}
+
 TEST_F(LaneTest, ANumberThatCannotBeIsAnError) {
   for (unsigned i = 0; i < kLaneSlots; ++i) {
     ASSERT_TRUE(IsOk(writer_.Write(Message(4, i))));

@@ -124,6 +124,11 @@ void OrchestratorCore::Stop() {
   const MutexLock lock(mutex_);
   callables.swap(callables_);
   unregisters.swap(unregisters_);
+  // They were rung, and look at the words of workers until they have noticed.
+  while (sleepers_ > 0) {
+    doorbell_->Ring();
+    static_cast<void>(workers_changed_.WaitUntil(mutex_, Clock::now() + kTick));
+  }
   for (Slot& slot : slots_) {
     slot.posted.clear();  // nobody looks for results any more
     // What somebody is still in goes with the core.

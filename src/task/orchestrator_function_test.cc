@@ -354,5 +354,28 @@ TEST(OrchestratorFunctionProcessTest, NeedsThreads) {
   EXPECT_EQ(orchestrator->Register(KernelsOf({})).status().code(), StatusCode::kInvalidArgument);
 }
 
+// A thread that waits for one worker must notice the answers of another that had nothing to do when
+// it began to wait, because it is the one who looks for all.
+TEST_P(OrchestratorFunctionTest, AnswersAreNoticedByWhoeverWaitsForAnotherWorker) {
+  Start(Options(2));
+  std::promise<void> go;
+  const Callable waits = Registered([done = go.get_future().share()](HostCall&) {
+    done.wait();
+    return OkStatus();
+  });
+  const Callable noop = Registered([](HostCall&) { return OkStatus(); });
+  const TaskHandle held = Submit(waits, {}, {.worker = 0});
+  std::thread leader([&] { EXPECT_TRUE(IsOk(held.Wait(Long()))); });
+  int late = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const TaskHandle task = Submit(noop, {}, {.worker = 1});
+    // Without a ring the leader would sleep for a second.
+    late += task.Wait(Deadline::After(std::chrono::milliseconds(400))).ok() ? 0 : 1;
+  }
+  go.set_value();
+  leader.join();
+  EXPECT_EQ(late, 0);
+}
+
 }  // namespace
 }  // namespace keel::task

@@ -204,6 +204,9 @@ void OrchestratorCore::PostLocked(Task& task, std::size_t member, WorkerId worke
     if (slot.endless > 0 || slot.posted_count() >= kTimedAhead) return refuse();
     deadline = Deadline::After(slot.posted_time + task.timeout);
   }
+  // Whoever sleeps does not look for an answer of a worker that had nothing to do: before it can
+  // come.
+  if (sleepers_ > 0 && slot.posted.empty()) doorbell_->Ring();
   const Arguments& arguments = task.member(member).arguments;
   const std::optional<std::uint64_t> number = task.callable->numbers[worker];
   Status status =
@@ -342,7 +345,7 @@ void OrchestratorCore::SleepLocked(Sleeper& sleeper, std::uint32_t seen, Deadlin
     submits_ = 0;
   }
   for (const WorkerId w : sleeper.workers) LeaveLocked(w, OkStatus());
-  --sleepers_;
+  if (--sleepers_ == 0 && stopping_) workers_changed_.NotifyAll();
 }
 
 bool OrchestratorCore::WaitLocked(Waiter& waiter, Deadline deadline) {

@@ -68,6 +68,7 @@ TEST_P(WorkerDamageTest, DamagedLanesNeverGiveAWrongResult) {
         Arguments arguments;
         arguments.Add(Tag::kOut, On(outs[posted])).AddScalar(posted);
         KEEL_TRY(worker->Post(posted, fill, arguments, deadline));
+        worker->Wake();
       }
       KEEL_ASSIGN(const DeviceAddress block, worker->Allocate(256_B, deadline));
       const std::vector<std::uint32_t> sent(64, 5);
