@@ -133,8 +133,8 @@ class GraphTest(CliTest):
                 self.assertEqual(calls(moving, kind, "re-record"),
                                  recording | {"Instantiate": 1, "DestroyExec": 1})
                 self.assertEqual(calls(moving, kind, "update"), recording | {"UpdateExec": 1})
-                # Whatever moves: the host writes a table, and the graph copies.
-                self.assertEqual(calls(moving, kind, "copy"), {"LaunchGraph": 1})
+            # Whatever moves: the addresses go with the launch, all in one call, and the graph copies.
+            self.assertEqual(calls("half", kind, "copy"), {"SetNodeParams": 1, "LaunchGraph": 1})
         patched = calls("half", "explicit", "patch")
         self.assertEqual(sorted(patched), ["LaunchGraph", "SetNodeParams"])
         self.assertGreaterEqual(patched["SetNodeParams"], 32)
