@@ -88,12 +88,8 @@ class KillTest : public ::testing::Test {
       const Status outcome = task.Wait(Long());
       EXPECT_TRUE(MayBe(outcome)) << outcome.ToString();
       EXPECT_TRUE(task.done());
-      // What comes after it depends on it.
-      if (first.ok()) {
-        first = outcome;
-      } else {
-        EXPECT_EQ(outcome.code(), StatusCode::kAborted) << outcome.ToString();
-      }
+      // One that was submitted when this had failed already does not depend on it.
+      if (first.ok()) first = outcome;
     }
     KEEL_TRY(submitted);
     const std::vector<float>* const made[] = {&a, &b, &c};
