@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/spin_pause.h"
 #include "keel/base/deadline.h"
 
 namespace keel {
@@ -31,13 +32,6 @@ void Ring(FutexWord& word);
 void RingSleepers(FutexWord& word);
 
 namespace futex_wait {
-inline void Pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#else
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
-}
 // Lets others run. For who has spun for a while.
 void Yield();
 // Once, until the word is rung or the deadline passes, or for no reason.
@@ -52,7 +46,7 @@ template <class Ready>
 bool SpinUntil(const Ready& ready) {
   for (int i = 0; i < 32; ++i) {
     if (ready()) return true;
-    futex_wait::Pause();
+    SpinPause();
   }
   return false;
 }

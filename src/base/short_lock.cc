@@ -3,6 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include "base/spin_pause.h"
+
 namespace keel {
 namespace {
 
@@ -11,14 +13,6 @@ constexpr int kSpins = 100;
 constexpr int kYields = 100;
 constexpr std::chrono::microseconds kSleep{50};
 
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
-}
-
 }  // namespace
 
 void ShortLock::LockSlow() {
@@ -26,7 +20,7 @@ void ShortLock::LockSlow() {
   do {
     while (taken_.load(std::memory_order_relaxed)) {
       if (looks < kSpins) {
-        Pause();
+        SpinPause();
       } else if (looks < kSpins + kYields) {
         std::this_thread::yield();
       } else {

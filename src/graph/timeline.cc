@@ -5,6 +5,8 @@
 #include <string>
 #include <thread>
 
+#include "base/spin_pause.h"
+
 namespace keel::graph {
 namespace {
 
@@ -15,14 +17,6 @@ constexpr std::chrono::microseconds kFirstSleep{20};
 constexpr std::chrono::microseconds kLongestSleep{500};
 // The mark never comes if the device is lost, and only a call of the driver tells.
 constexpr std::chrono::milliseconds kLookAtDevice{5};
-
-void Pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
 
 }  // namespace
 
@@ -47,7 +41,7 @@ Status Timeline::Wait(hal::Device& device, std::uint64_t mark, Deadline deadline
   while (Clock::now() - begin < kSpin) {
     if (Reached(mark)) return OkStatus();
     if (deadline.Passed()) break;
-    Pause();
+    SpinPause();
   }
   std::chrono::microseconds sleep = kFirstSleep;
   Clock::time_point looked = begin;

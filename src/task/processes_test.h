@@ -48,8 +48,10 @@ inline std::vector<pid_t> ChildrenOf(pid_t parent, const std::string& name = "ke
   for (const auto& entry : std::filesystem::directory_iterator("/proc", none)) {
     const std::string number = entry.path().filename();
     if (std::isdigit(static_cast<unsigned char>(number[0])) == 0) continue;
+    // One that ends meanwhile cannot be read: getline says so, where its buffer would throw.
     std::ifstream file(entry.path() / "stat");
-    std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    std::string text;
+    if (!std::getline(file, text)) continue;
     const std::size_t open = text.find('(');
     const std::size_t close = text.rfind(')');
     if (open == std::string::npos || close == std::string::npos) continue;  // it is gone

@@ -56,6 +56,22 @@ TEST_F(SchedulerTest, FreeTasksFillWhatIsIdleInTheOrderOfSubmit) {
   EXPECT_EQ(next[0].workers, Workers{1});
 }
 
+// As Add and Next would: nobody is overtaken, and nobody gets more than it takes.
+TEST_F(SchedulerTest, ATaskStartsAtOnceIfNothingElseIsReady) {
+  for (WorkerId worker = 0; worker < 3; ++worker) {
+    EXPECT_EQ(scheduler_.StartAtOnce(std::nullopt, now_), worker) << "the one that has least";
+  }
+  EXPECT_EQ(scheduler_.StartAtOnce(std::nullopt, now_), std::nullopt) << "all have something";
+  for (std::size_t i = 1; i < kCapacity; ++i) EXPECT_EQ(scheduler_.StartAtOnce(1, now_), 1U);
+  EXPECT_EQ(scheduler_.StartAtOnce(1, now_), std::nullopt) << "it is full";
+  EXPECT_EQ(scheduler_.posted(1), kCapacity);
+  EXPECT_EQ(scheduler_.ready(), 0U);
+  scheduler_.SetDown(2);
+  EXPECT_EQ(scheduler_.StartAtOnce(2, now_), std::nullopt) << "it is down";
+  ASSERT_TRUE(AddGroup(1, {0}));
+  EXPECT_EQ(scheduler_.StartAtOnce(0, now_), std::nullopt) << "a group waits for it";
+}
+
 TEST_F(SchedulerTest, TheOrderIsThatOfSubmitAndNotOfGettingReady) {
   Add(7, 0);
   Add(3, 0);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -131,27 +132,18 @@ def test_errors_travel_from_a_worker(run: Run) -> None:
 
 
 def test_threads_share_the_memory() -> None:
-    errors: list[BaseException] = []
-
     def work(seed: int) -> None:
-        try:
-            random = np.random.default_rng(seed)
-            with keel.device.Stream() as stream:
-                for _ in range(50):
-                    source = random.integers(0, 255, random.integers(1, 200_000)).astype("uint8")
-                    with keel.from_numpy(source) as a:
-                        assert np.array_equal(a.numpy(), source)
-            stream.close()
-        except BaseException as error:
-            errors.append(error)
+        random = np.random.default_rng(seed)
+        with keel.device.Stream() as stream:
+            for _ in range(50):
+                source = random.integers(0, 255, random.integers(1, 200_000)).astype("uint8")
+                with keel.from_numpy(source) as a:
+                    assert np.array_equal(a.numpy(), source)
+        stream.close()
 
     before = keel.memory.memory_allocated()
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
     assert keel.memory.memory_allocated() == before
 
 
