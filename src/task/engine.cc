@@ -47,7 +47,7 @@ struct Engine::State {
   };
   // What a task has while it runs.
   struct Task {
-    Callable callable;
+    std::shared_ptr<const Callable> callable;
     DeviceAddress temporary{};
     bool launched = false;  // and not known to be done
     const std::atomic<bool>* killed = nullptr;
@@ -61,7 +61,7 @@ struct Engine::State {
 
   ~State();
 
-  Result<Callable> Find(std::uint64_t callable);
+  Result<std::shared_ptr<const Callable>> Find(std::uint64_t callable);
   std::uint64_t Add(Callable callable);
   Status EndAbandoned(Deadline deadline);
   Status Run(Task& task, const Arguments& arguments, Deadline deadline);
@@ -93,7 +93,7 @@ struct Engine::State {
 
   Mutex mutex;
   std::set<DeviceAddress> blocks KEEL_GUARDED_BY(mutex);
-  std::map<std::uint64_t, Callable> callables KEEL_GUARDED_BY(mutex);
+  std::map<std::uint64_t, std::shared_ptr<const Callable>> callables KEEL_GUARDED_BY(mutex);
   std::uint64_t last_callable KEEL_GUARDED_BY(mutex) = 0;
 };
 
@@ -199,13 +199,14 @@ Result<std::uint64_t> Engine::RegisterFunction(const HostCode& code, Deadline de
 }
 
 std::uint64_t Engine::State::Add(Callable callable) {
+  auto added = std::make_shared<const Callable>(std::move(callable));
   const MutexLock lock(mutex);
-  callables.emplace(++last_callable, std::move(callable));
+  callables.emplace(++last_callable, std::move(added));
   return last_callable;
 }
 
 Status Engine::Unregister(std::uint64_t callable) {
-  State::Callable gone;  // outside of the lock
+  std::shared_ptr<const State::Callable> gone;  // outside of the lock
   {
     const MutexLock lock(state_->mutex);
     const auto found = state_->callables.find(callable);
@@ -213,7 +214,7 @@ Status Engine::Unregister(std::uint64_t callable) {
     gone = std::move(found->second);
     state_->callables.erase(found);
   }
-  return state_->store->Unregister(gone.stored);
+  return state_->store->Unregister(gone->stored);
 }
 
 EngineStats Engine::Stats() const {
@@ -249,7 +250,9 @@ Status Engine::Run(std::uint64_t callable, const Arguments& arguments, Deadline 
     const Status freed = state_->memory->allocator().Free(task.temporary);
     if (status.ok()) status = freed;
   }
-  state_->tasks_run.fetch_add(1, std::memory_order_relaxed);
+  // Nobody else counts them.
+  state_->tasks_run.store(state_->tasks_run.load(std::memory_order_relaxed) + 1,
+                          std::memory_order_relaxed);
   return status;
 }
 
@@ -263,7 +266,7 @@ Status Engine::State::EndAbandoned(Deadline deadline) {
   return OkStatus();
 }
 
-Result<Engine::State::Callable> Engine::State::Find(std::uint64_t callable) {
+Result<std::shared_ptr<const Engine::State::Callable>> Engine::State::Find(std::uint64_t callable) {
   const MutexLock lock(mutex);
   const auto found = callables.find(callable);
   if (found == callables.end()) return NoSuchCallable(callable);
@@ -341,7 +344,7 @@ Status Engine::State::CopyOut(const Task& task, const Arguments& arguments, cons
 }
 
 Status Engine::State::Execute(Task& task, const Arguments& placed, Deadline deadline) {
-  if (task.callable.function != nullptr || task.callable.stored->function() != nullptr) {
+  if (task.callable->function != nullptr || task.callable->stored->function() != nullptr) {
     return ExecuteOnHost(task, placed, deadline);
   }
   task.launched = true;
@@ -357,7 +360,7 @@ Status Engine::State::ExecuteOnHost(Task& task, const Arguments& placed, Deadlin
   placed.EncodeTo(encoded);
   task.launched = true;
   bool queued = false;
-  Status status = RunOnHost({memory, tasks, *task.callable.stored, task.callable.function.get(),
+  Status status = RunOnHost({memory, tasks, *task.callable->stored, task.callable->function.get(),
                              deadline, queued, task.killed},
                             encoded);
   // Kernels that were launched run also if a later launch was refused, and use the memory; copies
@@ -373,7 +376,7 @@ Status Engine::State::LaunchOnDevice(const Task& task, const Arguments& placed) 
   const Bytes size(placed.encoded_size());
   placed.EncodeTo({exchange, size.count()});
   KEEL_ASSIGN(const DeviceAddress address, tasks->device().GetHostAddress(exchange));
-  const StoredCallable& callable = *task.callable.stored;
+  const StoredCallable& callable = *task.callable->stored;
   const hal::KernelArg args[] = {
       hal::KernelArg::In(address, size),
       hal::KernelArg::In(callable.table(), callable.table_size()),

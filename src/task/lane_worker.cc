@@ -201,7 +201,6 @@ Status LaneWorker::Post(std::uint64_t task, std::uint64_t callable, const Argume
                         Deadline deadline) {
   KEEL_TRY(Here());
   State& state = *state_;
-  KEEL_TRY(arguments.Check());
   KEEL_TRY(state.Loss());
   if (state.posted.size() >= kCapacity) {
     return ResourceExhausted(
@@ -294,6 +293,8 @@ void LaneWorker::State::GiveBack(const std::vector<Placed>& tensors) {
 }
 
 Status LaneWorker::State::TakeReplies(std::vector<TaskResult>& results) {
+  constexpr std::size_t kPrefetched = 16;
+  if (posted.size() > 1) replies.Prefetch(std::min(posted.size(), kPrefetched));
   for (bool answered = false;; answered = true) {
     KEEL_ASSIGN(const bool found, replies.Read(message));
     // Who answers has what it was sent.

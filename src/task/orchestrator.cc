@@ -11,7 +11,21 @@ namespace keel::task {
 
 // --- TaskHandle ------------------------------------------------------------------------------
 
-TaskHandle::TaskHandle(std::shared_ptr<State> state) : state_(std::move(state)) {}
+TaskHandle::TaskHandle(const TaskHandle& other) : state_(other.state_) {
+  if (state_ != nullptr) state_->Hold();
+}
+
+TaskHandle::TaskHandle(TaskHandle&& other) noexcept
+    : state_(std::exchange(other.state_, nullptr)) {}
+
+TaskHandle& TaskHandle::operator=(TaskHandle other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+TaskHandle::~TaskHandle() {
+  if (state_ != nullptr) state_->Release();
+}
 
 std::uint64_t TaskHandle::id() const { return state_ == nullptr ? 0 : state_->id; }
 

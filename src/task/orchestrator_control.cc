@@ -120,11 +120,11 @@ Status OrchestratorCore::BeginCopyLocked(WorkerId worker, DeviceAddress address,
   ++block->uses;
   std::vector<TaskKey> before;
   dependencies_.Find({1 + worker, address.value(), address.value() + size.count(), writes}, before);
-  std::vector<std::shared_ptr<Task>> tasks;
+  std::vector<TaskRef> tasks;
   tasks.reserve(before.size());
   for (const TaskKey key : before) tasks.push_back(*FindLocked(key));
   Status status;
-  for (const std::shared_ptr<Task>& task : tasks) {
+  for (const TaskRef& task : tasks) {
     if (!WaitForGoneLocked(*task, deadline)) {
       status = DeadlineExceeded(fmt::format("task {} uses the memory and is not done", task->id));
       break;

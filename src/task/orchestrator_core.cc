@@ -69,16 +69,16 @@ void OrchestratorCore::Stop() {
     const MutexLock lock(mutex_);
     stopping_ = true;
     scheduler_.RemoveIf([](TaskKey) { return true; });
-    std::vector<std::shared_ptr<Task>> cancelled;
-    for (const std::shared_ptr<Task>& task : tasks_) {
+    std::vector<TaskRef> cancelled;
+    for (const TaskRef& task : tasks_) {
       if (task == nullptr || task->phase == Task::Phase::kPosted || task->done) continue;
       cancelled.push_back(task);
     }
     // All of them are cancelled; none because of another.
-    for (const std::shared_ptr<Task>& task : cancelled) {
+    for (const TaskRef& task : cancelled) {
       PublishLocked(*task, Destroyed().Annotate(fmt::format("task {}", task->id)));
     }
-    for (const std::shared_ptr<Task>& task : cancelled) {
+    for (const TaskRef& task : cancelled) {
       if (task->waits_for == 0 && keys_.alive(task->key)) PassLocked(task);
     }
     static_cast<void>(WaitForAllLocked(last_id_, deadline));
@@ -159,10 +159,6 @@ Status OrchestratorCore::NobodyLocked() const {
     if (slots_[w].standing == Standing::kGivenUp) return GivenUpLocked(w);
   }
   return Unavailable("no worker is left");
-}
-
-std::shared_ptr<OrchestratorCore::Task>* OrchestratorCore::FindLocked(TaskKey key) {
-  return keys_.alive(key) ? &tasks_[TaskKeys::SlotOf(key)] : nullptr;
 }
 
 // --- Where a task can run ------------------------------------------------------------------
@@ -278,12 +274,15 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
     }
   }
 
-  auto task = MakeSharedHere<Task>();
+  // The handle's, and the table's.
+  TaskHandle handle(Task::Make(2));
+  Task* const task = handle.state_;
+  TaskRef entry(task);
   task->core = shared_from_this();
   // What is as good as for ever is for ever: sums of timeouts stay within their type.
-  task->timeout = Deadline::After(timeout).never() ? timeout.zero() : timeout;
+  if (timeout > timeout.zero() && !Deadline::After(timeout).never()) task->timeout = timeout;
   task->group = group;
-  task->first.arguments = members[0];
+  if (!members[0].empty()) task->first.arguments = members[0];
   task->first.worker = workers.empty() ? options.worker : workers[0];
   for (std::size_t i = 1; i < members.size(); ++i) {
     task->rest.push_back({members[i], workers.empty() ? std::nullopt : std::optional(workers[i])});
@@ -325,16 +324,38 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
   for (const std::shared_ptr<Block>& block : task->blocks) ++block->uses;
   task->id = ++last_id_;
   task->key = keys_.Take();
-  if (tasks_.size() < keys_.slots()) tasks_.resize(keys_.slots());
-  tasks_[TaskKeys::SlotOf(task->key)] = task;
-  dependencies_.Add(task->key, touches_, waits_for_);
+  waits_for_.clear();
+  if (!touches_.empty()) dependencies_.Add(task->key, touches_, waits_for_);
   task->waits_for = static_cast<std::uint32_t>(waits_for_.size());
+  // The worker has it first, and begins while the rest is written down: nobody looks for the answer
+  // before the lock is given back.
+  const bool pump = LookNowAndThenLocked();
+  std::optional<WorkerId> at_once;
+  Status sent;
+  if (waits_for_.empty() && !group) {
+    at_once = scheduler_.StartAtOnce(task->first.worker, now_);
+    if (at_once.has_value()) sent = SendLocked(*task, 0, *at_once);
+  }
+  if (tasks_.size() < keys_.slots()) tasks_.resize(keys_.slots());
+  tasks_[TaskKeys::SlotOf(task->key)] = std::move(entry);
   for (const TaskKey before : waits_for_) (*FindLocked(before))->dependents.push_back(task->key);
-  if (task->waits_for == 0) {
-    SubmittedLocked(*task);
+  if (at_once.has_value()) {
+    StartLocked(*task, *at_once);
+    if (sent.ok()) {
+      slots_[*at_once].worker->Wake();
+    } else {
+      NotSentLocked(*task, *at_once, std::move(sent), now_);
+    }
+  } else if (waits_for_.empty()) {
+    ReadyLocked(*task);
+  }
+  if (pump) {
+    PumpLocked();
+  } else if (scheduler_.ready() > 0) {
+    DispatchLocked(now_);
   }
   if (leader_ == nullptr) NeedKeeperLocked();
-  return TaskHandle(std::move(task));
+  return handle;
 }
 
 Status OrchestratorCore::CheckGroupLocked(Task& task) {
@@ -417,14 +438,14 @@ void OrchestratorCore::FinishLocked(TaskKey key, Status status) {
 }
 
 void OrchestratorCore::EndLocked(TaskKey key, Status status) {
-  std::shared_ptr<Task>* const place = FindLocked(key);
+  TaskRef* const place = FindLocked(key);
   if (place == nullptr || (*place)->done) return;
   if (status.ok()) {
     PublishLocked(**place, OkStatus());
     PassLocked(std::move(*place));
     return;
   }
-  const std::shared_ptr<Task> task = *place;
+  const TaskRef task = *place;
   // Everything that comes after it, with this one as the reason.
   const std::string reason(status.message());
   PublishLocked(*task, std::move(status).Annotate(fmt::format("task {}", task->id)));
@@ -432,7 +453,7 @@ void OrchestratorCore::EndLocked(TaskKey key, Status status) {
   while (!after.empty()) {
     const TaskKey next = after.back();
     after.pop_back();
-    std::shared_ptr<Task>* const other = FindLocked(next);
+    TaskRef* const other = FindLocked(next);
     if (other == nullptr || (*other)->done) continue;
     Task& aborted = **other;
     after.insert(after.end(), aborted.dependents.begin(), aborted.dependents.end());
@@ -453,7 +474,7 @@ void OrchestratorCore::PublishLocked(Task& task, Status outcome) {
     mender_ring_.NotifyOne();
   }
   task.callable = nullptr;
-  task.first.arguments = Arguments();
+  if (!task.first.arguments.empty()) task.first.arguments = Arguments();
   task.rest.clear();
   task.blocks.clear();
   task.outcome = std::move(outcome);
@@ -466,8 +487,8 @@ void OrchestratorCore::PublishLocked(Task& task, Status outcome) {
   }
 }
 
-void OrchestratorCore::PassLocked(std::shared_ptr<Task> task) {
-  std::vector<std::shared_ptr<Task>> more;
+void OrchestratorCore::PassLocked(TaskRef task) {
+  std::vector<TaskRef> more;
   for (;;) {
     keys_.Release(task->key);
     --ghosts_;
@@ -476,7 +497,7 @@ void OrchestratorCore::PassLocked(std::shared_ptr<Task> task) {
       if (waiter->for_gone) ReadyWaiterLocked(*waiter);
     }
     for (const TaskKey dependent : std::exchange(task->dependents, {})) {
-      std::shared_ptr<Task>* const other = FindLocked(dependent);
+      TaskRef* const other = FindLocked(dependent);
       if (other == nullptr || --(*other)->waits_for > 0) continue;
       if ((*other)->done) {
         more.push_back(*other);

@@ -179,7 +179,9 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
 
   // --- Tasks: orchestrator_core.cc ---------------------------------------------------------
 
-  std::shared_ptr<Task>* FindLocked(TaskKey key) KEEL_REQUIRES(mutex_);
+  TaskRef* FindLocked(TaskKey key) KEEL_REQUIRES(mutex_) {
+    return keys_.alive(key) ? &tasks_[TaskKeys::SlotOf(key)] : nullptr;
+  }
   // Where a member must run because of its resident tensors, and the blocks they are in.
   Status PlaceLocked(const Arguments& arguments, std::optional<WorkerId>& worker,
                      std::vector<std::shared_ptr<Block>>& blocks) KEEL_REQUIRES(mutex_);
@@ -197,7 +199,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   void PublishLocked(Task& task, Status outcome) KEEL_REQUIRES(mutex_);
   // Takes a task that is done and waits for nothing out of the table, and lets those after it go
   // on: they are ready, or, if they are ghosts, go with it.
-  void PassLocked(std::shared_ptr<Task> task) KEEL_REQUIRES(mutex_);
+  void PassLocked(TaskRef task) KEEL_REQUIRES(mutex_);
   std::size_t UndoneLocked() const KEEL_REQUIRES(mutex_) { return keys_.size() - ghosts_; }
   void ReleaseLocked(const std::shared_ptr<Block>& block) KEEL_REQUIRES(mutex_);
   void ReadyWaiterLocked(Waiter& waiter) KEEL_REQUIRES(mutex_);
@@ -207,9 +209,9 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   void PumpLocked() KEEL_REQUIRES(mutex_);
   // Whether there may be something to collect.
   bool AnsweredLocked() const KEEL_REQUIRES(mutex_);
-  // Starts a task that waits for nothing, or makes it ready. In a row of submits it looks at the
-  // clock now and then, which the scheduler needs only to guess, and collects, if nobody waits.
-  void SubmittedLocked(Task& task) KEEL_REQUIRES(mutex_);
+  // In a row of submits: looks at the clock now and then, which the scheduler needs only to guess.
+  // Whether to collect as well.
+  bool LookNowAndThenLocked() KEEL_REQUIRES(mutex_);
   void StartLocked(Task& task, WorkerId first) KEEL_REQUIRES(mutex_);
   void CollectLocked(WorkerId worker, Time now) KEEL_REQUIRES(mutex_);
   void DispatchLocked(Time now) KEEL_REQUIRES(mutex_);
@@ -218,6 +220,11 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   bool CanStartLocked(Task& group, std::span<const WorkerId> workers, Time now)
       KEEL_REQUIRES(mutex_);
   void PostLocked(Task& task, std::size_t member, WorkerId worker, Time now) KEEL_REQUIRES(mutex_);
+  // Gives a member to its worker, which the scheduler has chosen. The task need not be in the table
+  // yet. kResourceExhausted: not now.
+  Status SendLocked(Task& task, std::size_t member, WorkerId worker) KEEL_REQUIRES(mutex_);
+  // What follows if it could not.
+  void NotSentLocked(Task& task, WorkerId worker, Status why, Time now) KEEL_REQUIRES(mutex_);
   void MemberEndedLocked(Task& task, Status status) KEEL_REQUIRES(mutex_);
   // Ready again: it was not begun.
   void AgainLocked(Task& task) KEEL_REQUIRES(mutex_);
@@ -277,7 +284,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   TaskKeys keys_ KEEL_GUARDED_BY(mutex_);
   Dependencies dependencies_ KEEL_GUARDED_BY(mutex_);
   Scheduler scheduler_ KEEL_GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<Task>> tasks_ KEEL_GUARDED_BY(mutex_);  // by the slot of the key
+  std::vector<TaskRef> tasks_ KEEL_GUARDED_BY(mutex_);  // by the slot of the key
   std::vector<Slot> slots_ KEEL_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, RegisteredCallable> callables_ KEEL_GUARDED_BY(mutex_);
   std::uint64_t last_callable_ KEEL_GUARDED_BY(mutex_) = 0;

@@ -9,26 +9,11 @@
 
 namespace keel::task {
 
-void OrchestratorCore::SubmittedLocked(Task& task) {
-  bool pump = false;
-  if (++submits_ >= kSubmitsPerLook) {
-    submits_ = 0;
-    now_ = Clock::now();
-    pump = leader_ == nullptr && AnsweredLocked();
-  }
-  std::optional<WorkerId> worker;
-  if (!task.group) worker = scheduler_.StartAtOnce(task.first.worker, now_);
-  if (worker.has_value()) {
-    StartLocked(task, *worker);
-    PostLocked(task, 0, *worker, now_);
-  } else {
-    ReadyLocked(task);
-  }
-  if (pump) {
-    PumpLocked();
-  } else {
-    DispatchLocked(now_);
-  }
+bool OrchestratorCore::LookNowAndThenLocked() {
+  if (++submits_ < kSubmitsPerLook) return false;
+  submits_ = 0;
+  now_ = Clock::now();
+  return leader_ == nullptr && AnsweredLocked();
 }
 
 void OrchestratorCore::StartLocked(Task& task, WorkerId first) {
@@ -103,7 +88,7 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
     scheduler_.Ended(worker, now);
     slot.posted_time -= posted.timeout;
     if (posted.timeout.count() == 0) --slot.endless;
-    std::shared_ptr<Task>* const task = FindLocked(posted.task);
+    TaskRef* const task = FindLocked(posted.task);
     if (task == nullptr) continue;
     if (unanswered(result) && &result != begun &&
         result.status.code() == StatusCode::kUnavailable && !(*task)->group) {
@@ -123,7 +108,7 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
   results_ = std::move(results);
   if (!health.ok()) LostLocked(worker, std::move(health));
   for (const TaskKey key : again) {
-    if (std::shared_ptr<Task>* const task = FindLocked(key)) AgainLocked(**task);
+    if (TaskRef* const task = FindLocked(key)) AgainLocked(**task);
   }
 }
 
@@ -153,7 +138,7 @@ void OrchestratorCore::DispatchLocked(Time now) {
       continue;
     }
     // Held: a task whose members all fail at once is forgotten on the way.
-    const std::shared_ptr<Task> held = *FindLocked(start->task);
+    const TaskRef held = *FindLocked(start->task);
     const std::vector<WorkerId> workers(start->workers.begin(), start->workers.end());
     if (!CanStartLocked(task, workers, now)) continue;
     for (std::size_t i = 0; i < workers.size(); ++i) PostLocked(task, i, workers[i], now);
@@ -185,51 +170,62 @@ bool OrchestratorCore::CanStartLocked(Task& group, std::span<const WorkerId> wor
 }
 
 void OrchestratorCore::PostLocked(Task& task, std::size_t member, WorkerId worker, Time now) {
-  Slot& slot = slots_[worker];
-  const auto refuse = [&]() KEEL_NO_THREAD_SAFETY_ANALYSIS {
-    scheduler_.Refused(worker);
-    task.running = 0;
-    task.worker.store(-1, std::memory_order_relaxed);
-    ReadyLocked(task);
-  };
-  if (!task.error.ok() || slot.standing != Standing::kUp) {
-    // A member of the group before this one could not be posted, so this one is not either; or its
-    // worker was found to be lost on the way.
+  if (!task.error.ok()) {
+    // A member of the group before this one could not be posted, so this one is not either.
     scheduler_.Ended(worker, now);
-    MemberEndedLocked(task, slot.standing == Standing::kUp ? OkStatus() : slot.lost);
+    MemberEndedLocked(task, OkStatus());
     return;
   }
+  if (Status sent = SendLocked(task, member, worker); !sent.ok()) {
+    NotSentLocked(task, worker, std::move(sent), now);
+  }
+}
+
+Status OrchestratorCore::SendLocked(Task& task, std::size_t member, WorkerId worker) {
+  Slot& slot = slots_[worker];
+  // It was found to be lost on the way.
+  if (slot.standing != Standing::kUp) return slot.lost;
   Deadline deadline = Deadline::Never();
   if (task.timeout.count() > 0) {
-    if (slot.endless > 0 || slot.posted_count() >= kTimedAhead) return refuse();
+    if (slot.endless > 0 || slot.posted_count() >= kTimedAhead) {
+      return ResourceExhausted("its time could not be told");
+    }
     deadline = Deadline::After(slot.posted_time + task.timeout);
   }
   // Whoever sleeps does not look for an answer of a worker that had nothing to do: before it can
   // come.
   if (sleepers_ > 0 && slot.posted.empty()) doorbell_->Ring();
-  const Arguments& arguments = task.member(member).arguments;
   const std::optional<std::uint64_t> number = task.callable->numbers[worker];
-  Status status =
-      number.has_value()
-          ? slot.worker->Post(task.id, *number, arguments, deadline)
-          : Internal(fmt::format("callable {} is not on {}", task.callable->id, slot.name));
-  if (status.ok()) {
-    slot.posted.push_back({task.id, task.key, member, task.timeout});
-    slot.posted_time += task.timeout;
-    if (task.timeout.count() == 0) ++slot.endless;
-    slot.used = true;
-    // Whoever sleeps knows of nothing so early.
-    if (sleepers_ > 0 && deadline.when() < wake_.when()) doorbell_->Ring();
+  if (!number.has_value()) {
+    return Internal(fmt::format("callable {} is not on {}", task.callable->id, slot.name));
+  }
+  KEEL_TRY(slot.worker->Post(task.id, *number, task.member(member).arguments, deadline));
+  slot.posted.push_back({task.id, task.key, member, task.timeout});
+  slot.posted_time += task.timeout;
+  if (task.timeout.count() == 0) ++slot.endless;
+  slot.used = true;
+  // Whoever sleeps knows of nothing so early.
+  if (sleepers_ > 0 && deadline.when() < wake_.when()) doorbell_->Ring();
+  return OkStatus();
+}
+
+void OrchestratorCore::NotSentLocked(Task& task, WorkerId worker, Status why, Time now) {
+  if (why.code() == StatusCode::kResourceExhausted && !task.group) {
+    scheduler_.Refused(worker);
+    task.running = 0;
+    task.worker.store(-1, std::memory_order_relaxed);
+    ReadyLocked(task);
     return;
   }
-  if (status.code() == StatusCode::kResourceExhausted && !task.group) return refuse();
-  const std::shared_ptr<Task> held = *FindLocked(task.key);
+  const TaskRef held = *FindLocked(task.key);
   scheduler_.Ended(worker, now);
-  if (status.code() == StatusCode::kUnavailable && CheckHealthLocked(worker) && !task.group) {
+  const bool was_up = slots_[worker].standing == Standing::kUp;
+  if (was_up && why.code() == StatusCode::kUnavailable && CheckHealthLocked(worker) &&
+      !task.group) {
     AgainLocked(task);
     return;
   }
-  MemberEndedLocked(task, std::move(status));
+  MemberEndedLocked(task, std::move(why));
 }
 
 // --- Loss ------------------------------------------------------------------------------------
@@ -264,7 +260,7 @@ void OrchestratorCore::LostLocked(WorkerId worker, Status why) {
 
   // What has not started and needs what was there.
   std::vector<TaskKey> hopeless;
-  for (const std::shared_ptr<Task>& task : tasks_) {
+  for (const TaskRef& task : tasks_) {
     if (task == nullptr || task->phase == Task::Phase::kPosted || task->done) continue;
     for (const std::shared_ptr<Block>& block : task->blocks) {
       if (block->worker != worker || !block->lost) continue;
@@ -277,7 +273,7 @@ void OrchestratorCore::LostLocked(WorkerId worker, Status why) {
     scheduler_.RemoveIf(
         [&](TaskKey key) { return std::binary_search(hopeless.begin(), hopeless.end(), key); });
     for (const TaskKey key : hopeless) {
-      std::shared_ptr<Task>* const task = FindLocked(key);
+      TaskRef* const task = FindLocked(key);
       if (task == nullptr) continue;  // it depended on one of the others
       Status status;
       for (const std::shared_ptr<Block>& block : (*task)->blocks) {

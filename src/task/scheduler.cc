@@ -148,13 +148,13 @@ bool Scheduler::CanStart(TaskKey task, const Group& group) const {
 }
 
 std::optional<WorkerId> Scheduler::WorkerForFree(std::size_t ready, Time now) const {
-  std::size_t up = 0;
-  for (const WorkerState& worker : workers_) up += worker.up ? 1 : 0;
+  // Where there is one worker nobody else could take it sooner.
+  const bool many = ready > up_ || up_ == 1;
   std::optional<WorkerId> best;
   for (WorkerId w = 0; w < workers_.size(); ++w) {
     const WorkerState& worker = workers_[w];
     if (!Takes(worker) || !worker.bound.empty()) continue;
-    const bool ahead = ready > up && now - worker.progress < kSlice;
+    const bool ahead = many && now - worker.progress < kSlice;
     if (worker.posted >= (ahead ? std::min(worker.ahead, capacity_) : 1)) continue;
     if (!best.has_value() || worker.posted < workers_[*best].posted) best = w;
   }
@@ -200,18 +200,18 @@ void Scheduler::Retry() {
 }
 
 void Scheduler::SetUp(WorkerId worker) {
-  workers_[worker].up = true;
+  if (!std::exchange(workers_[worker].up, true)) ++up_;
   workers_[worker].refused = false;
   Rebind(worker, nullptr);
 }
 
 void Scheduler::SetDown(WorkerId worker) {
-  workers_[worker].up = false;
+  if (std::exchange(workers_[worker].up, false)) --up_;
   Rebind(worker, nullptr);
 }
 
 void Scheduler::GiveUp(WorkerId worker, std::vector<TaskKey>& stranded) {
-  workers_[worker].up = false;
+  if (std::exchange(workers_[worker].up, false)) --up_;
   workers_[worker].given_up = true;
   Rebind(worker, &stranded);
   const auto strand = [&](Queue& queue) {

@@ -20,9 +20,9 @@
 // their own go elsewhere, or it is set aside until the worker is up.
 //
 // Posting ahead. So that a worker need not wait for the next task, bound tasks are posted up to the
-// worker's capacity. Free tasks are, only while more are ready than workers are up, and no more
-// than the worker ended in the last half millisecond: a long task should not have others behind it
-// while another worker is idle.
+// worker's capacity. Free tasks are, only while more are ready than workers are up or there is one
+// worker only, and no more than the worker ended in the last half millisecond: a long task should
+// not have others behind it while another worker is idle, or soon comes up.
 //
 // Costs O(workers + log ready) for each task. Not thread-safe: the owner has a lock.
 #pragma once
@@ -47,7 +47,8 @@ class Scheduler {
   using Time = std::chrono::steady_clock::time_point;
 
   // All workers are up and have nothing. `capacity`: the most tasks posted to one.
-  Scheduler(std::size_t workers, std::size_t capacity) : capacity_(capacity), workers_(workers) {}
+  Scheduler(std::size_t workers, std::size_t capacity)
+      : capacity_(capacity), workers_(workers), up_(workers) {}
 
   // --- Ready work. `order` is unique, and smaller for what was submitted earlier. ---------------
 
@@ -157,6 +158,7 @@ class Scheduler {
 
   const std::size_t capacity_;
   std::vector<WorkerState> workers_;
+  std::size_t up_;  // of them
   Queue free_;
   std::unordered_map<TaskKey, Group> groups_;  // ready ones
   std::vector<WorkerId> start_;

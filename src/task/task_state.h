@@ -1,17 +1,19 @@
-// What a TaskHandle and the core share about one task, or group. One allocation; whoever has a
-// handle keeps it, and the core's table does until the task is done. Then nothing is left in it but
-// the outcome. A task that ended without having run, while it still waited for others, stays in the
-// table as a ghost until these are done: what comes after it must come after them.
+// What a TaskHandle and the core share about one task, or group. One allocation, which counts who
+// holds it: whoever has a handle, and the core's table until the task is done. Then nothing is left
+// in it but the outcome. A task that ended without having run, while it still waited for others,
+// stays in the table as a ghost until these are done: what comes after it must come after them.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/fork.h"
 #include "keel/base/mutex.h"
 #include "keel/task/orchestrator.h"
 #include "task/task_keys.h"
@@ -31,6 +33,21 @@ struct Waiter {
 };
 
 struct TaskHandle::State {
+  static State* Make(std::uint32_t holders) {
+    auto* const state = new State;
+    state->holders_.store(holders, std::memory_order_relaxed);
+    return state;
+  }
+  void Hold() { holders_.fetch_add(1, std::memory_order_relaxed); }
+  void Release() {
+    // Who is alone is told so by a look.
+    if (holders_.load(std::memory_order_acquire) != 1 &&
+        holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+      return;
+    }
+    if (home_.here()) delete this;
+  }
+
   struct Member {
     Arguments arguments;
     std::optional<WorkerId> worker;  // if only that one will do
@@ -69,6 +86,40 @@ struct TaskHandle::State {
     while (*at != &waiter) at = &(*at)->next;
     *at = waiter.next;
   }
+
+ private:
+  State() = default;
+  ~State() = default;
+
+  std::atomic<std::uint32_t> holders_{1};
+  const Home home_;  // in a forked child it stays as it is
+};
+
+// Holds a task's state.
+class TaskRef {
+ public:
+  TaskRef() = default;
+  TaskRef(std::nullptr_t) {}  // NOLINT: as pointers do
+  // Takes over what one holder had.
+  explicit TaskRef(TaskHandle::State* held) : state_(held) {}
+  TaskRef(const TaskRef& other) : state_(other.state_) {
+    if (state_ != nullptr) state_->Hold();
+  }
+  TaskRef(TaskRef&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  TaskRef& operator=(TaskRef other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~TaskRef() {
+    if (state_ != nullptr) state_->Release();
+  }
+
+  TaskHandle::State& operator*() const { return *state_; }
+  TaskHandle::State* operator->() const { return state_; }
+  bool operator==(std::nullptr_t) const { return state_ == nullptr; }
+
+ private:
+  TaskHandle::State* state_ = nullptr;
 };
 
 }  // namespace keel::task

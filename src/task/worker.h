@@ -72,7 +72,7 @@ class Worker {
 
   // Never waits. `task` comes back in Collect, once. kResourceExhausted: kCapacity, or the bytes do
   // not fit into the shared memory now; nothing was posted, and it may fit after a Collect.
-  // kOutOfRange: they never will. kUnavailable: lost.
+  // kOutOfRange: they never will. kUnavailable: lost. Precondition: arguments.Check() is OK.
   virtual Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
                       Deadline deadline) = 0;
   // After one or several posts: a worker that sleeps has not noticed them before.

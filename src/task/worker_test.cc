@@ -199,16 +199,6 @@ TEST_P(WorkerTest, T10_ATaskThatFailsHarmsNoOther) {
   EXPECT_TRUE(Adds(*worker));
 }
 
-TEST_P(WorkerTest, ArgumentsThatDoNotCheckAreRefused) {
-  const auto worker = Start();
-  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
-  Arguments arguments;
-  arguments.Add(Tag::kIn, Tensor{.rank = 9});
-  EXPECT_EQ(worker->Post(1, noop, arguments, Deadline::Never()).code(),
-            StatusCode::kInvalidArgument);
-  EXPECT_TRUE(Adds(*worker));
-}
-
 TEST_P(WorkerTest, ACopyMayBeLargerThanAllThatIsShared) {
   const auto worker = Start(1_MiB);
   constexpr Bytes kSize = 300_MiB;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/fork.h"
+#include "base/prefetch.h"
 #include "base/short_lock.h"
 #include "base/tick_clock.h"
 
@@ -210,7 +211,7 @@ void EventLog::RecordAlways(const MemoryEvent& event) {
   kept->time_ns = stripe.last_ticks = std::max(impl_->clock.Ticks(), stripe.last_ticks + 1);
   // The chunk was last written long ago. The next lock waits for what was stored, so the lines are
   // fetched ahead.
-  __builtin_prefetch(kept + kPrefetched, 1);
+  PrefetchForWrite(kept + kPrefetched);
   ++stripe.count;
   ++stripe.recorded;
   if (stripe.count < kChunkEvents) return;

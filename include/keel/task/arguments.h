@@ -88,6 +88,7 @@ class KEEL_EXPORT Arguments {
     return *this;
   }
 
+  bool empty() const { return tensors_.empty() && scalars_.empty(); }
   std::span<const Tensor> tensors() const { return tensors_; }
   std::span<Tensor> tensors() { return tensors_; }
   std::span<const Tag> tags() const { return tags_; }

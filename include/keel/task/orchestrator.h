@@ -126,6 +126,10 @@ struct SubmitOptions {
 class KEEL_EXPORT TaskHandle {
  public:
   TaskHandle() = default;  // of no task: kFailedPrecondition
+  TaskHandle(const TaskHandle& other);
+  TaskHandle(TaskHandle&& other) noexcept;
+  TaskHandle& operator=(TaskHandle other) noexcept;
+  ~TaskHandle();
   std::uint64_t id() const;
   // Never waits.
   bool done() const;
@@ -139,9 +143,11 @@ class KEEL_EXPORT TaskHandle {
  private:
   friend class Orchestrator;
   friend class OrchestratorCore;
+  friend class TaskRef;
   struct State;
-  explicit TaskHandle(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+  // Takes over what one holder had.
+  explicit TaskHandle(State* held) : state_(held) {}
+  State* state_ = nullptr;
 };
 
 struct WorkerReport {
