@@ -55,11 +55,17 @@ struct alignas(128) Stripe {
   std::int64_t last_ticks KEEL_GUARDED_BY(mutex) = kNever;
 };
 
+constexpr std::size_t kNoStripe = kStripes;
+// Found without a call, also in a shared library.
+__attribute__((tls_model("initial-exec"))) thread_local std::size_t stripe_of_thread = kNoStripe;
+
 // Threads are dealt out in turn, so that up to kStripes of them never meet.
 std::size_t StripeOfThread() {
   static std::atomic<std::size_t> next{0};
-  thread_local const std::size_t index = next.fetch_add(1, std::memory_order_relaxed) % kStripes;
-  return index;
+  if (stripe_of_thread == kNoStripe) [[unlikely]] {
+    stripe_of_thread = next.fetch_add(1, std::memory_order_relaxed) % kStripes;
+  }
+  return stripe_of_thread;
 }
 
 }  // namespace
