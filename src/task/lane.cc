@@ -9,11 +9,12 @@ namespace keel::task {
 namespace {
 
 // Any change of one word changes the sum of 64 bits, of which half is kept: each word counts an odd
-// number of times, and each a different one. No word waits for the one before it.
+// number of times, and each a different one; its upper half counts twice, or the highest bits of
+// two words would make up for each other. No word waits for the one before it.
 class Checksum {
  public:
   void Add(std::uint64_t word) {
-    sum_ += word * factor_;
+    sum_ += (word ^ (word >> 32)) * factor_;
     factor_ += 2 * kFactor;
   }
   std::uint32_t value() const { return static_cast<std::uint32_t>(sum_ ^ (sum_ >> 32)); }

@@ -260,6 +260,24 @@ TEST_F(LaneTest, AChangedByteIsNeverReadAsAMessage) {
   }
 }
 
+// As a message of two numbers is, of which the signs are those of another.
+TEST_F(LaneTest, EqualChangesOfTwoWordsDoNotMakeUpForEachOther) {
+  for (int bit = 0; bit < 64; ++bit) {
+    for (std::size_t other = 8; other < LaneSlot::kShort; other += 8) {
+      Memory memory;
+      LaneWriter writer(memory.lane());
+      LaneReader reader(memory.lane());
+      ASSERT_TRUE(IsOk(writer.Write(Message(LaneSlot::kShort, 3))));
+      for (const std::size_t word : {std::size_t{0}, other}) {
+        memory.slots[0].bytes[word + static_cast<std::size_t>(bit) / 8] ^= std::byte{1}
+                                                                           << (bit % 8);
+      }
+      EXPECT_EQ(reader.Read(message_).status().code(), StatusCode::kInternal)
+          << "bit " << bit << " of the words at 0 and " << other;
+    }
+  }
+}
+
 TEST_F(LaneTest, RandomDamageNeverCrashesAndNeverInvents) {
   std::mt19937 random(7);
   for (int round = 0; round < 5000; ++round) {

@@ -324,6 +324,7 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
   for (const std::shared_ptr<Block>& block : task->blocks) ++block->uses;
   task->id = ++last_id_;
   task->key = keys_.Take();
+  if (tasks_.size() < keys_.slots()) tasks_.resize(keys_.slots());
   waits_for_.clear();
   if (!touches_.empty()) dependencies_.Add(task->key, touches_, waits_for_);
   task->waits_for = static_cast<std::uint32_t>(waits_for_.size());
@@ -336,7 +337,6 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
     at_once = scheduler_.StartAtOnce(task->first.worker, now_);
     if (at_once.has_value()) sent = SendLocked(*task, 0, *at_once);
   }
-  if (tasks_.size() < keys_.slots()) tasks_.resize(keys_.slots());
   tasks_[TaskKeys::SlotOf(task->key)] = std::move(entry);
   for (const TaskKey before : waits_for_) (*FindLocked(before))->dependents.push_back(task->key);
   if (at_once.has_value()) {

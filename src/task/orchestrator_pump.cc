@@ -184,7 +184,7 @@ void OrchestratorCore::PostLocked(Task& task, std::size_t member, WorkerId worke
 Status OrchestratorCore::SendLocked(Task& task, std::size_t member, WorkerId worker) {
   Slot& slot = slots_[worker];
   // It was found to be lost on the way.
-  if (slot.standing != Standing::kUp) return slot.lost;
+  if (slot.standing != Standing::kUp) return Unavailable(std::string(slot.lost.message()));
   Deadline deadline = Deadline::Never();
   if (task.timeout.count() > 0) {
     if (slot.endless > 0 || slot.posted_count() >= kTimedAhead) {

@@ -114,6 +114,21 @@ TEST_P(OrchestratorTest, T1_EqualAddressesOfTwoWorkersAreDifferentMemory) {
   EXPECT_EQ(Download<std::uint32_t>(1, two, 64), std::vector<std::uint32_t>(64, 7));
 }
 
+TEST_P(OrchestratorTest, ArgumentsThatDoNotCheckAreAnErrorAtSubmit) {
+  Start(2);
+  const Callable noop = Registered(NoopImage());
+  Arguments wrong;
+  wrong.Add(Tag::kIn, Tensor{.rank = 9});
+  const Status alone = orchestrator_->Submit(noop, wrong).status();
+  EXPECT_EQ(alone.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(alone), HasSubstr("tensor 0"));
+  const Status member =
+      orchestrator_->SubmitGroup(noop, std::vector<Arguments>{Arguments(), wrong}).status();
+  EXPECT_EQ(member.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(member), HasSubstr("member 1: tensor 0"));
+  EXPECT_TRUE(IsOk(Submit(noop, {}).Wait(Long())));
+}
+
 TEST_P(OrchestratorTest, T3_AWorkerThatIsNotThereIsAnErrorAtSubmit) {
   Start(2);
   const Callable noop = Registered(NoopImage());

@@ -149,7 +149,7 @@ bool Scheduler::CanStart(TaskKey task, const Group& group) const {
 
 std::optional<WorkerId> Scheduler::WorkerForFree(std::size_t ready, Time now) const {
   // Where there is one worker nobody else could take it sooner.
-  const bool many = ready > up_ || up_ == 1;
+  const bool many = ready > up_ || left_ == 1;
   std::optional<WorkerId> best;
   for (WorkerId w = 0; w < workers_.size(); ++w) {
     const WorkerState& worker = workers_[w];
@@ -212,7 +212,7 @@ void Scheduler::SetDown(WorkerId worker) {
 
 void Scheduler::GiveUp(WorkerId worker, std::vector<TaskKey>& stranded) {
   if (std::exchange(workers_[worker].up, false)) --up_;
-  workers_[worker].given_up = true;
+  if (!std::exchange(workers_[worker].given_up, true)) --left_;
   Rebind(worker, &stranded);
   const auto strand = [&](Queue& queue) {
     ready_ -= queue.EraseIf([&](const Entry& entry) {

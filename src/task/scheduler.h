@@ -20,9 +20,9 @@
 // their own go elsewhere, or it is set aside until the worker is up.
 //
 // Posting ahead. So that a worker need not wait for the next task, bound tasks are posted up to the
-// worker's capacity. Free tasks are, only while more are ready than workers are up or there is one
-// worker only, and no more than the worker ended in the last half millisecond: a long task should
-// not have others behind it while another worker is idle, or soon comes up.
+// worker's capacity. Free tasks are, only while more are ready than workers are up, or if there is
+// but one worker, and no more than the worker ended in the last half millisecond: a long task
+// should not have others behind it while another worker is idle.
 //
 // Costs O(workers + log ready) for each task. Not thread-safe: the owner has a lock.
 #pragma once
@@ -48,7 +48,7 @@ class Scheduler {
 
   // All workers are up and have nothing. `capacity`: the most tasks posted to one.
   Scheduler(std::size_t workers, std::size_t capacity)
-      : capacity_(capacity), workers_(workers), up_(workers) {}
+      : capacity_(capacity), workers_(workers), up_(workers), left_(workers) {}
 
   // --- Ready work. `order` is unique, and smaller for what was submitted earlier. ---------------
 
@@ -158,7 +158,8 @@ class Scheduler {
 
   const std::size_t capacity_;
   std::vector<WorkerState> workers_;
-  std::size_t up_;  // of them
+  std::size_t up_;    // of them
+  std::size_t left_;  // that were not given up
   Queue free_;
   std::unordered_map<TaskKey, Group> groups_;  // ready ones
   std::vector<WorkerId> start_;

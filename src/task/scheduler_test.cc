@@ -147,21 +147,21 @@ TEST_F(SchedulerTest, FreeTasksArePostedAheadWhereTasksAreShort) {
   EXPECT_EQ(one.ready(), 0U);
 }
 
-TEST_F(SchedulerTest, TheOnlyWorkerThatIsUpNeedNotWaitForMoreToBeReady) {
+TEST_F(SchedulerTest, TheOnlyWorkerNeedNotWaitForMoreToBeReady) {
   Scheduler two(2, 64);
-  two.SetDown(1);
   for (int i = 0; i < 1000; ++i) {
-    ASSERT_EQ(two.StartAtOnce(std::nullopt, now_), 0U);
+    ASSERT_EQ(two.StartAtOnce(0, now_), 0U);
     now_ += std::chrono::microseconds(2);
     two.Ended(0, now_);
   }
   EXPECT_EQ(two.StartAtOnce(std::nullopt, now_), 0U);
-  EXPECT_EQ(two.StartAtOnce(std::nullopt, now_), 0U) << "tasks are short there";
-  two.SetUp(1);
   EXPECT_EQ(two.StartAtOnce(std::nullopt, now_), 1U);
-  EXPECT_EQ(two.StartAtOnce(std::nullopt, now_), std::nullopt) << "one of them may soon be idle";
-  now_ += milliseconds(1);
   two.SetDown(1);
+  EXPECT_EQ(two.StartAtOnce(std::nullopt, now_), std::nullopt) << "it may soon be up again";
+  std::vector<TaskKey> stranded;
+  two.GiveUp(1, stranded);
+  EXPECT_EQ(two.StartAtOnce(std::nullopt, now_), 0U) << "tasks are short there";
+  now_ += milliseconds(1);
   EXPECT_EQ(two.StartAtOnce(std::nullopt, now_), std::nullopt) << "this one takes long";
 }
 
