@@ -1,5 +1,5 @@
 // Made by tools/kernels/make_ptx.py; change its sources instead.
-// From 33e734197c1613f8182d54ad7a9f0dcd3639eb7be778462d9e7ff32f20e6d50e
+// From c7a27f1e9d0b4707360bcf33145d978a27fcc4b78154c9a1bd621d62da0c6824
 #pragma once
 
 #include <string_view>
@@ -1121,359 +1121,275 @@ $L__BB9_36:
 	.param .u64 keel_copy_in_small_param_3
 )
 {
-	.reg .pred 	%p<74>;
-	.reg .b16 	%rs<17>;
-	.reg .b32 	%r<72>;
-	.reg .b64 	%rd<171>;
-	ld.param.u64 	%rd78, [keel_copy_in_small_param_3];
-	mov.b64 	%rd79, keel_copy_in_small_param_0;
+	.reg .pred 	%p<36>;
+	.reg .b16 	%rs<2>;
+	.reg .b32 	%r<75>;
+	.reg .b64 	%rd<139>;
+	ld.param.u64 	%rd62, [keel_copy_in_small_param_3];
+	mov.b64 	%rd63, keel_copy_in_small_param_0;
 	mov.u32 	%r27, %ctaid.x;
-	cvt.u64.u32 	%rd158, %r27;
+	cvt.u64.u32 	%rd126, %r27;
 	mov.u32 	%r28, %nctaid.x;
-	cvt.u64.u32 	%rd159, %r28;
+	cvt.u64.u32 	%rd127, %r28;
 	mov.u32 	%r29, %ntid.x;
-	cvt.u64.u32 	%rd157, %r29;
-	and.b64  	%rd6, %rd157, 255;
-	setp.ne.s64 	%p2, %rd6, 0;
+	cvt.u64.u32 	%rd125, %r29;
+	and.b64  	%rd6, %rd125, 255;
+	setp.ne.s64 	%p1, %rd6, 0;
 	mov.u32 	%r1, %tid.x;
-	@%p2 bra 	$L__BB10_2;
-	shr.u64 	%rd82, %rd157, 8;
-	mul.lo.s64 	%rd83, %rd82, %rd158;
+	@%p1 bra 	$L__BB10_2;
+	shr.u64 	%rd66, %rd125, 8;
+	mul.lo.s64 	%rd67, %rd66, %rd126;
 	shr.u32 	%r30, %r1, 8;
-	cvt.u64.u32 	%rd84, %r30;
-	add.s64 	%rd158, %rd83, %rd84;
-	mul.lo.s64 	%rd159, %rd82, %rd159;
-	mov.u64 	%rd157, 256;
+	cvt.u64.u32 	%rd68, %r30;
+	add.s64 	%rd126, %rd67, %rd68;
+	mul.lo.s64 	%rd127, %rd66, %rd127;
+	mov.u64 	%rd125, 256;
 $L__BB10_2:
-	ld.param.u64 	%rd77, [keel_copy_in_small_param_1];
-	mov.u64 	%rd2, %rd79;
-	setp.eq.s64 	%p3, %rd6, 0;
-	cvt.u64.u32 	%rd85, %r1;
-	and.b64  	%rd86, %rd85, 255;
-	selp.b64 	%rd12, %rd86, %rd85, %p3;
-	add.s64 	%rd88, %rd158, 1;
-	setp.eq.s64 	%p4, %rd88, %rd159;
-	setp.lt.u64 	%p5, %rd12, %rd78;
-	and.pred  	%p6, %p4, %p5;
-	@!%p6 bra 	$L__BB10_5;
+	ld.param.u64 	%rd61, [keel_copy_in_small_param_1];
+	mov.u64 	%rd2, %rd63;
+	setp.eq.s64 	%p2, %rd6, 0;
+	cvt.u64.u32 	%rd69, %r1;
+	and.b64  	%rd70, %rd69, 255;
+	selp.b64 	%rd12, %rd70, %rd69, %p2;
+	add.s64 	%rd72, %rd126, 1;
+	setp.eq.s64 	%p3, %rd72, %rd127;
+	setp.lt.u64 	%p4, %rd12, %rd62;
+	and.pred  	%p5, %p3, %p4;
+	@!%p5 bra 	$L__BB10_5;
 	bra.uni 	$L__BB10_3;
 $L__BB10_3:
-	ld.param.u64 	%rd80, [keel_copy_in_small_param_2];
-	cvta.to.global.u64 	%rd1, %rd80;
-	shl.b64 	%rd160, %rd12, 4;
-	shl.b64 	%rd14, %rd157, 4;
-	shl.b64 	%rd89, %rd77, 4;
-	add.s64 	%rd15, %rd2, %rd89;
-	mov.u64 	%rd161, %rd12;
+	ld.param.u64 	%rd64, [keel_copy_in_small_param_2];
+	cvta.to.global.u64 	%rd1, %rd64;
+	shl.b64 	%rd128, %rd12, 4;
+	shl.b64 	%rd14, %rd125, 4;
+	shl.b64 	%rd73, %rd61, 4;
+	add.s64 	%rd15, %rd2, %rd73;
+	mov.u64 	%rd129, %rd12;
 $L__BB10_4:
-	add.s64 	%rd90, %rd15, %rd160;
-	ld.param.u64 	%rd91, [%rd90];
-	add.s64 	%rd92, %rd1, %rd160;
-	st.global.u64 	[%rd92], %rd91;
-	ld.param.u64 	%rd93, [%rd90+8];
-	st.global.u64 	[%rd92+8], %rd93;
-	add.s64 	%rd161, %rd161, %rd157;
-	add.s64 	%rd160, %rd160, %rd14;
-	setp.lt.u64 	%p7, %rd161, %rd78;
-	@%p7 bra 	$L__BB10_4;
+	add.s64 	%rd74, %rd15, %rd128;
+	ld.param.u64 	%rd75, [%rd74];
+	add.s64 	%rd76, %rd1, %rd128;
+	st.global.u64 	[%rd76], %rd75;
+	ld.param.u64 	%rd77, [%rd74+8];
+	st.global.u64 	[%rd76+8], %rd77;
+	add.s64 	%rd129, %rd129, %rd125;
+	add.s64 	%rd128, %rd128, %rd14;
+	setp.lt.u64 	%p6, %rd129, %rd62;
+	@%p6 bra 	$L__BB10_4;
 $L__BB10_5:
-	shl.b64 	%rd162, %rd158, 2;
-	setp.ge.u64 	%p8, %rd162, %rd77;
-	@%p8 bra 	$L__BB10_67;
-	add.s64 	%rd21, %rd77, -1;
-	cvt.u32.u64 	%r2, %rd157;
-	cvt.u32.u64 	%r3, %rd12;
-	shl.b32 	%r4, %r2, 2;
-	shl.b32 	%r5, %r3, 2;
-	shl.b32 	%r6, %r2, 4;
-	shl.b32 	%r7, %r3, 4;
-	shl.b64 	%rd22, %rd159, 2;
-	mov.u16 	%rs9, 0;
+	cvt.u32.u64 	%r2, %rd61;
+	cvt.u32.u64 	%r32, %rd126;
+	shl.b32 	%r70, %r32, 2;
+	setp.ge.u32 	%p7, %r70, %r2;
+	@%p7 bra 	$L__BB10_36;
+	cvt.u32.u64 	%r31, %rd127;
+	shl.b32 	%r3, %r31, 2;
+	add.s32 	%r5, %r2, -1;
+	cvt.u32.u64 	%r6, %rd125;
+	cvt.u32.u64 	%r7, %rd12;
+	shl.b32 	%r8, %r6, 4;
+	shl.b32 	%r9, %r7, 4;
+	shl.b64 	%rd20, %rd12, 2;
+	shl.b64 	%rd21, %rd125, 2;
 	bra.uni 	$L__BB10_7;
-$L__BB10_66:
-	and.pred  	%p18, %p14, %p17;
-	and.pred  	%p24, %p20, %p23;
-	or.pred  	%p25, %p18, %p24;
-	and.pred  	%p31, %p27, %p30;
-	or.pred  	%p32, %p25, %p31;
-	and.pred  	%p38, %p34, %p37;
-	or.pred  	%p1, %p32, %p38;
-	add.s64 	%rd162, %rd162, %rd22;
-	setp.lt.u64 	%p71, %rd162, %rd77;
-	not.pred 	%p72, %p1;
-	and.pred  	%p73, %p71, %p72;
-	@%p73 bra 	$L__BB10_7;
-	bra.uni 	$L__BB10_67;
+$L__BB10_35:
+	add.s32 	%r70, %r70, %r3;
+	setp.lt.u32 	%p35, %r70, %r2;
+	@%p35 bra 	$L__BB10_7;
+	bra.uni 	$L__BB10_36;
 $L__BB10_7:
-	setp.lt.u64 	%p9, %rd162, %rd77;
-	selp.b64 	%rd94, %rd162, %rd21, %p9;
-	shl.b64 	%rd95, %rd94, 4;
-	add.s64 	%rd96, %rd2, %rd95;
-	ld.param.u64 	%rd97, [%rd96];
-	ld.param.u64 	%rd99, [%rd96+8];
-	mul.lo.s64 	%rd100, %rd94, -12;
-	add.s64 	%rd101, %rd96, %rd100;
-	ld.param.u32 	%r31, [%rd101+1536];
-	cvt.u64.u32 	%rd102, %r31;
-	or.b64  	%rd103, %rd162, 1;
-	setp.lt.u64 	%p10, %rd103, %rd77;
-	selp.b64 	%rd104, %rd103, %rd21, %p10;
-	shl.b64 	%rd105, %rd104, 4;
-	add.s64 	%rd106, %rd2, %rd105;
-	ld.param.u64 	%rd107, [%rd106];
-	ld.param.u64 	%rd109, [%rd106+8];
-	mul.lo.s64 	%rd110, %rd104, -12;
-	add.s64 	%rd111, %rd106, %rd110;
-	ld.param.u32 	%r32, [%rd111+1536];
-	cvt.u64.u32 	%rd112, %r32;
-	or.b64  	%rd113, %rd162, 2;
-	setp.lt.u64 	%p11, %rd113, %rd77;
-	selp.b64 	%rd114, %rd113, %rd21, %p11;
-	shl.b64 	%rd115, %rd114, 4;
-	add.s64 	%rd116, %rd2, %rd115;
-	ld.param.u64 	%rd117, [%rd116];
-	ld.param.u64 	%rd119, [%rd116+8];
-	mul.lo.s64 	%rd120, %rd114, -12;
-	add.s64 	%rd121, %rd116, %rd120;
-	ld.param.u32 	%r33, [%rd121+1536];
-	cvt.u64.u32 	%rd122, %r33;
-	or.b64  	%rd123, %rd162, 3;
-	setp.lt.u64 	%p12, %rd123, %rd77;
-	selp.b64 	%rd124, %rd123, %rd21, %p12;
-	shl.b64 	%rd125, %rd124, 4;
-	add.s64 	%rd126, %rd2, %rd125;
-	ld.param.u64 	%rd127, [%rd126];
-	ld.param.u64 	%rd129, [%rd126+8];
-	mul.lo.s64 	%rd130, %rd124, -12;
-	add.s64 	%rd131, %rd126, %rd130;
-	ld.param.u32 	%r34, [%rd131+1536];
-	cvt.u64.u32 	%rd132, %r34;
-	setp.ne.s64 	%p13, %rd97, 0;
-	and.pred  	%p14, %p9, %p13;
-	selp.b64 	%rd24, %rd97, 0, %p9;
-	selp.b64 	%rd25, %rd99, 0, %p14;
-	setp.eq.s64 	%p15, %rd24, 0;
-	setp.eq.s64 	%p16, %rd25, 0;
-	or.pred  	%p17, %p15, %p16;
-	selp.b32 	%r8, 0, %r31, %p17;
-	or.b64  	%rd133, %rd97, %rd102;
-	or.b64  	%rd134, %rd133, %rd99;
-	selp.b64 	%rd135, 0, %rd134, %p17;
-	setp.ne.s64 	%p19, %rd107, 0;
-	and.pred  	%p20, %p10, %p19;
-	selp.b64 	%rd26, %rd107, 0, %p10;
-	selp.b64 	%rd27, %rd109, 0, %p20;
-	setp.eq.s64 	%p21, %rd26, 0;
-	setp.eq.s64 	%p22, %rd27, 0;
-	or.pred  	%p23, %p21, %p22;
-	selp.b32 	%r9, 0, %r32, %p23;
-	max.u32 	%r35, %r9, %r8;
-	or.b64  	%rd136, %rd107, %rd112;
-	or.b64  	%rd137, %rd136, %rd109;
-	selp.b64 	%rd138, 0, %rd137, %p23;
-	or.b64  	%rd139, %rd138, %rd135;
-	setp.ne.s64 	%p26, %rd117, 0;
-	and.pred  	%p27, %p11, %p26;
-	selp.b64 	%rd28, %rd117, 0, %p11;
-	selp.b64 	%rd29, %rd119, 0, %p27;
-	setp.eq.s64 	%p28, %rd28, 0;
-	setp.eq.s64 	%p29, %rd29, 0;
-	or.pred  	%p30, %p28, %p29;
-	selp.b32 	%r10, 0, %r33, %p30;
-	max.u32 	%r36, %r10, %r35;
-	or.b64  	%rd140, %rd117, %rd122;
-	or.b64  	%rd141, %rd140, %rd119;
-	selp.b64 	%rd142, 0, %rd141, %p30;
-	or.b64  	%rd143, %rd139, %rd142;
-	setp.ne.s64 	%p33, %rd127, 0;
-	and.pred  	%p34, %p12, %p33;
-	selp.b64 	%rd30, %rd127, 0, %p12;
-	selp.b64 	%rd31, %rd129, 0, %p34;
-	setp.eq.s64 	%p35, %rd30, 0;
-	setp.eq.s64 	%p36, %rd31, 0;
-	or.pred  	%p37, %p35, %p36;
-	selp.b32 	%r11, 0, %r34, %p37;
-	max.u32 	%r12, %r11, %r36;
-	or.b64  	%rd144, %rd127, %rd132;
-	or.b64  	%rd145, %rd144, %rd129;
-	selp.b64 	%rd146, 0, %rd145, %p37;
-	or.b64  	%rd32, %rd143, %rd146;
-	and.b64  	%rd147, %rd32, 15;
-	setp.ne.s64 	%p39, %rd147, 0;
-	@%p39 bra 	$L__BB10_27;
-	bra.uni 	$L__BB10_8;
-$L__BB10_27:
-	and.b64  	%rd148, %rd32, 3;
-	setp.ne.s64 	%p40, %rd148, 0;
-	@%p40 bra 	$L__BB10_47;
-	bra.uni 	$L__BB10_28;
-$L__BB10_47:
-	setp.le.u32 	%p41, %r12, %r3;
-	@%p41 bra 	$L__BB10_66;
-	mov.u32 	%r71, %r3;
-	bra.uni 	$L__BB10_49;
-$L__BB10_65:
-	add.s32 	%r71, %r37, %r2;
-	setp.lt.u32 	%p50, %r71, %r12;
-	@%p50 bra 	$L__BB10_49;
-	bra.uni 	$L__BB10_66;
-$L__BB10_49:
-	cvt.u64.u32 	%rd67, %r71;
-	setp.ge.u32 	%p42, %r71, %r8;
-	mov.u16 	%rs13, %rs9;
-	@%p42 bra 	$L__BB10_51;
-	add.s64 	%rd68, %rd25, %rd67;
-	ld.u8 	%rs13, [%rd68];
-$L__BB10_51:
-	cvt.u32.u64 	%r37, %rd67;
-	setp.ge.u32 	%p43, %r37, %r9;
-	mov.u16 	%rs14, %rs9;
-	@%p43 bra 	$L__BB10_53;
-	add.s64 	%rd69, %rd27, %rd67;
-	ld.u8 	%rs14, [%rd69];
-$L__BB10_53:
-	setp.ge.u32 	%p44, %r37, %r10;
-	mov.u16 	%rs15, %rs9;
-	@%p44 bra 	$L__BB10_55;
-	add.s64 	%rd70, %rd29, %rd67;
-	ld.u8 	%rs15, [%rd70];
-$L__BB10_55:
-	setp.ge.u32 	%p45, %r37, %r11;
-	mov.u16 	%rs16, %rs9;
-	@%p45 bra 	$L__BB10_57;
-	add.s64 	%rd71, %rd31, %rd67;
-	ld.u8 	%rs16, [%rd71];
-$L__BB10_57:
-	setp.ge.u32 	%p46, %r37, %r8;
-	@%p46 bra 	$L__BB10_59;
-	add.s64 	%rd72, %rd24, %rd67;
-	st.u8 	[%rd72], %rs13;
-$L__BB10_59:
-	@%p43 bra 	$L__BB10_61;
-	add.s64 	%rd73, %rd26, %rd67;
-	st.u8 	[%rd73], %rs14;
-$L__BB10_61:
-	@%p44 bra 	$L__BB10_63;
-	add.s64 	%rd74, %rd28, %rd67;
-	st.u8 	[%rd74], %rs15;
-$L__BB10_63:
-	@%p45 bra 	$L__BB10_65;
-	add.s64 	%rd75, %rd30, %rd67;
-	st.u8 	[%rd75], %rs16;
-	bra.uni 	$L__BB10_65;
-$L__BB10_8:
-	setp.ge.u32 	%p61, %r7, %r12;
-	@%p61 bra 	$L__BB10_66;
-	mov.u32 	%r65, %r7;
-	bra.uni 	$L__BB10_10;
-$L__BB10_26:
-	add.s32 	%r65, %r57, %r6;
-	setp.lt.u32 	%p70, %r65, %r12;
-	@%p70 bra 	$L__BB10_10;
-	bra.uni 	$L__BB10_66;
-$L__BB10_10:
-	cvt.u64.u32 	%rd33, %r65;
-	setp.ge.u32 	%p62, %r65, %r8;
-	mov.u64 	%rd169, 0;
-	mov.u64 	%rd163, %rd169;
-	mov.u64 	%rd164, %rd169;
-	@%p62 bra 	$L__BB10_12;
-	add.s64 	%rd34, %rd25, %rd33;
-	ld.v2.u64 	{%rd163, %rd164}, [%rd34];
-$L__BB10_12:
-	cvt.u32.u64 	%r57, %rd33;
-	setp.ge.u32 	%p63, %r57, %r9;
-	mov.u64 	%rd165, %rd169;
-	mov.u64 	%rd166, %rd169;
-	@%p63 bra 	$L__BB10_14;
-	add.s64 	%rd39, %rd27, %rd33;
-	ld.v2.u64 	{%rd165, %rd166}, [%rd39];
-$L__BB10_14:
-	setp.ge.u32 	%p64, %r57, %r10;
-	mov.u64 	%rd167, %rd169;
-	mov.u64 	%rd168, %rd169;
-	@%p64 bra 	$L__BB10_16;
-	add.s64 	%rd44, %rd29, %rd33;
-	ld.v2.u64 	{%rd167, %rd168}, [%rd44];
-$L__BB10_16:
-	setp.ge.u32 	%p65, %r57, %r11;
-	mov.u64 	%rd170, %rd169;
-	@%p65 bra 	$L__BB10_18;
-	add.s64 	%rd49, %rd31, %rd33;
-	ld.v2.u64 	{%rd169, %rd170}, [%rd49];
-$L__BB10_18:
-	setp.ge.u32 	%p66, %r57, %r8;
-	@%p66 bra 	$L__BB10_20;
-	add.s64 	%rd54, %rd24, %rd33;
-	st.v2.u64 	[%rd54], {%rd163, %rd164};
-$L__BB10_20:
-	@%p63 bra 	$L__BB10_22;
-	add.s64 	%rd55, %rd26, %rd33;
-	st.v2.u64 	[%rd55], {%rd165, %rd166};
-$L__BB10_22:
-	@%p64 bra 	$L__BB10_24;
-	add.s64 	%rd56, %rd28, %rd33;
-	st.v2.u64 	[%rd56], {%rd167, %rd168};
-$L__BB10_24:
-	@%p65 bra 	$L__BB10_26;
-	add.s64 	%rd57, %rd30, %rd33;
-	st.v2.u64 	[%rd57], {%rd169, %rd170};
-	bra.uni 	$L__BB10_26;
-$L__BB10_28:
-	setp.ge.u32 	%p51, %r5, %r12;
-	@%p51 bra 	$L__BB10_66;
-	mov.u32 	%r66, %r5;
-	bra.uni 	$L__BB10_30;
-$L__BB10_46:
-	add.s32 	%r66, %r47, %r4;
-	setp.lt.u32 	%p60, %r66, %r12;
-	@%p60 bra 	$L__BB10_30;
-	bra.uni 	$L__BB10_66;
-$L__BB10_30:
-	cvt.u64.u32 	%rd58, %r66;
-	setp.ge.u32 	%p52, %r66, %r8;
-	mov.b32 	%r70, 0;
-	mov.u32 	%r67, %r70;
-	@%p52 bra 	$L__BB10_32;
-	add.s64 	%rd59, %rd25, %rd58;
-	ld.u32 	%r67, [%rd59];
-$L__BB10_32:
-	cvt.u32.u64 	%r47, %rd58;
-	setp.ge.u32 	%p53, %r47, %r9;
-	mov.u32 	%r68, %r70;
-	@%p53 bra 	$L__BB10_34;
-	add.s64 	%rd60, %rd27, %rd58;
-	ld.u32 	%r68, [%rd60];
+	setp.lt.u32 	%p8, %r70, %r2;
+	selp.b32 	%r33, %r70, %r5, %p8;
+	cvt.u64.u32 	%rd78, %r33;
+	mul.wide.u32 	%rd79, %r33, 16;
+	add.s64 	%rd80, %rd2, %rd79;
+	ld.param.u64 	%rd22, [%rd80];
+	ld.param.u64 	%rd23, [%rd80+8];
+	mul.lo.s64 	%rd81, %rd78, -12;
+	add.s64 	%rd82, %rd80, %rd81;
+	ld.param.u32 	%r34, [%rd82+1536];
+	or.b32  	%r35, %r70, 1;
+	setp.lt.u32 	%p9, %r35, %r2;
+	selp.b32 	%r36, %r35, %r5, %p9;
+	cvt.u64.u32 	%rd83, %r36;
+	mul.wide.u32 	%rd84, %r36, 16;
+	add.s64 	%rd85, %rd2, %rd84;
+	ld.param.u64 	%rd24, [%rd85];
+	ld.param.u64 	%rd25, [%rd85+8];
+	mul.lo.s64 	%rd86, %rd83, -12;
+	add.s64 	%rd87, %rd85, %rd86;
+	ld.param.u32 	%r37, [%rd87+1536];
+	or.b32  	%r38, %r70, 2;
+	setp.lt.u32 	%p10, %r38, %r2;
+	selp.b32 	%r39, %r38, %r5, %p10;
+	cvt.u64.u32 	%rd88, %r39;
+	mul.wide.u32 	%rd89, %r39, 16;
+	add.s64 	%rd90, %rd2, %rd89;
+	ld.param.u64 	%rd26, [%rd90];
+	ld.param.u64 	%rd27, [%rd90+8];
+	mul.lo.s64 	%rd91, %rd88, -12;
+	add.s64 	%rd92, %rd90, %rd91;
+	ld.param.u32 	%r40, [%rd92+1536];
+	or.b32  	%r41, %r70, 3;
+	setp.lt.u32 	%p11, %r41, %r2;
+	selp.b32 	%r42, %r41, %r5, %p11;
+	cvt.u64.u32 	%rd93, %r42;
+	mul.wide.u32 	%rd94, %r42, 16;
+	add.s64 	%rd95, %rd2, %rd94;
+	ld.param.u64 	%rd28, [%rd95];
+	ld.param.u64 	%rd29, [%rd95+8];
+	mul.lo.s64 	%rd96, %rd93, -12;
+	add.s64 	%rd97, %rd95, %rd96;
+	ld.param.u32 	%r43, [%rd97+1536];
+	or.b64  	%rd98, %rd23, %rd22;
+	or.b64  	%rd99, %rd98, %rd24;
+	or.b64  	%rd100, %rd99, %rd25;
+	or.b64  	%rd101, %rd100, %rd26;
+	or.b64  	%rd102, %rd101, %rd27;
+	or.b64  	%rd103, %rd102, %rd28;
+	or.b64  	%rd104, %rd103, %rd29;
+	cvt.u32.u64 	%r50, %rd104;
+	or.b32  	%r51, %r34, %r50;
+	or.b32  	%r52, %r51, %r37;
+	or.b32  	%r53, %r52, %r40;
+	or.b32  	%r54, %r53, %r43;
+	and.b32  	%r55, %r54, 15;
+	setp.eq.s32 	%p16, %r55, 0;
+	@%p16 bra 	$L__BB10_13;
+	add.s32 	%r56, %r70, 4;
+	min.u32 	%r16, %r2, %r56;
+	setp.ge.u32 	%p17, %r70, %r16;
+	mov.u32 	%r72, %r70;
+	@%p17 bra 	$L__BB10_35;
+	bra.uni 	$L__BB10_9;
 $L__BB10_34:
-	setp.ge.u32 	%p54, %r47, %r10;
-	mov.u32 	%r69, %r70;
-	@%p54 bra 	$L__BB10_36;
-	add.s64 	%rd61, %rd29, %rd58;
-	ld.u32 	%r69, [%rd61];
+	add.s32 	%r72, %r72, 1;
+	setp.lt.u32 	%p24, %r72, %r16;
+	@%p24 bra 	$L__BB10_9;
+	bra.uni 	$L__BB10_35;
+$L__BB10_9:
+	.pragma "nounroll";
+	mul.wide.u32 	%rd106, %r72, 16;
+	add.s64 	%rd55, %rd2, %rd106;
+	ld.param.u64 	%rd56, [%rd55];
+	setp.eq.s64 	%p18, %rd56, 0;
+	@%p18 bra 	$L__BB10_34;
+	cvt.u64.u32 	%rd105, %r72;
+	mul.lo.s64 	%rd107, %rd105, -12;
+	add.s64 	%rd108, %rd55, %rd107;
+	ld.param.u32 	%rd57, [%rd108+1536];
+	ld.param.u64 	%rd58, [%rd55+8];
+	or.b64  	%rd109, %rd56, %rd57;
+	or.b64  	%rd110, %rd109, %rd58;
+	and.b64  	%rd111, %rd110, 3;
+	setp.eq.s64 	%p19, %rd111, 0;
+	cvt.u32.u64 	%r69, %rd57;
+	@%p19 bra 	$L__BB10_32;
+	setp.le.u32 	%p20, %r69, %r7;
+	mov.u32 	%r73, %r7;
+	@%p20 bra 	$L__BB10_34;
+$L__BB10_12:
+	.pragma "nounroll";
+	cvt.u64.u32 	%rd112, %r73;
+	add.s64 	%rd113, %rd58, %rd112;
+	ld.u8 	%rs1, [%rd113];
+	add.s64 	%rd114, %rd56, %rd112;
+	st.u8 	[%rd114], %rs1;
+	add.s32 	%r73, %r73, %r6;
+	setp.lt.u32 	%p21, %r73, %r69;
+	@%p21 bra 	$L__BB10_12;
+	bra.uni 	$L__BB10_34;
+$L__BB10_32:
+	shr.u32 	%r20, %r69, 2;
+	setp.le.u32 	%p22, %r20, %r7;
+	mov.u64 	%rd138, %rd20;
+	mov.u32 	%r74, %r7;
+	@%p22 bra 	$L__BB10_34;
+$L__BB10_33:
+	.pragma "nounroll";
+	add.s64 	%rd115, %rd58, %rd138;
+	ld.u32 	%r60, [%rd115];
+	add.s64 	%rd116, %rd56, %rd138;
+	st.u32 	[%rd116], %r60;
+	add.s32 	%r74, %r74, %r6;
+	add.s64 	%rd138, %rd138, %rd21;
+	setp.lt.u32 	%p23, %r74, %r20;
+	@%p23 bra 	$L__BB10_33;
+	bra.uni 	$L__BB10_34;
+$L__BB10_13:
+	setp.ne.s64 	%p12, %rd22, 0;
+	selp.b32 	%r44, %r34, 0, %p12;
+	selp.b32 	%r11, %r44, 0, %p8;
+	setp.ne.s64 	%p13, %rd24, 0;
+	selp.b32 	%r45, %r37, 0, %p13;
+	selp.b32 	%r12, %r45, 0, %p9;
+	max.u32 	%r46, %r12, %r11;
+	setp.ne.s64 	%p14, %rd26, 0;
+	selp.b32 	%r47, %r40, 0, %p14;
+	selp.b32 	%r13, %r47, 0, %p10;
+	max.u32 	%r48, %r13, %r46;
+	setp.ne.s64 	%p15, %rd28, 0;
+	selp.b32 	%r49, %r43, 0, %p15;
+	selp.b32 	%r14, %r49, 0, %p11;
+	max.u32 	%r15, %r14, %r48;
+	setp.ge.u32 	%p25, %r9, %r15;
+	@%p25 bra 	$L__BB10_35;
+	mov.u32 	%r71, %r9;
+	bra.uni 	$L__BB10_15;
+$L__BB10_31:
+	add.s32 	%r71, %r61, %r8;
+	setp.lt.u32 	%p34, %r71, %r15;
+	@%p34 bra 	$L__BB10_15;
+	bra.uni 	$L__BB10_35;
+$L__BB10_15:
+	cvt.u64.u32 	%rd30, %r71;
+	setp.ge.u32 	%p26, %r71, %r11;
+	mov.u64 	%rd136, 0;
+	mov.u64 	%rd130, %rd136;
+	mov.u64 	%rd131, %rd136;
+	@%p26 bra 	$L__BB10_17;
+	add.s64 	%rd31, %rd23, %rd30;
+	ld.v2.u64 	{%rd130, %rd131}, [%rd31];
+$L__BB10_17:
+	cvt.u32.u64 	%r61, %rd30;
+	setp.ge.u32 	%p27, %r61, %r12;
+	mov.u64 	%rd132, %rd136;
+	mov.u64 	%rd133, %rd136;
+	@%p27 bra 	$L__BB10_19;
+	add.s64 	%rd36, %rd25, %rd30;
+	ld.v2.u64 	{%rd132, %rd133}, [%rd36];
+$L__BB10_19:
+	setp.ge.u32 	%p28, %r61, %r13;
+	mov.u64 	%rd134, %rd136;
+	mov.u64 	%rd135, %rd136;
+	@%p28 bra 	$L__BB10_21;
+	add.s64 	%rd41, %rd27, %rd30;
+	ld.v2.u64 	{%rd134, %rd135}, [%rd41];
+$L__BB10_21:
+	setp.ge.u32 	%p29, %r61, %r14;
+	mov.u64 	%rd137, %rd136;
+	@%p29 bra 	$L__BB10_23;
+	add.s64 	%rd46, %rd29, %rd30;
+	ld.v2.u64 	{%rd136, %rd137}, [%rd46];
+$L__BB10_23:
+	setp.ge.u32 	%p30, %r61, %r11;
+	@%p30 bra 	$L__BB10_25;
+	add.s64 	%rd51, %rd22, %rd30;
+	st.v2.u64 	[%rd51], {%rd130, %rd131};
+$L__BB10_25:
+	@%p27 bra 	$L__BB10_27;
+	add.s64 	%rd52, %rd24, %rd30;
+	st.v2.u64 	[%rd52], {%rd132, %rd133};
+$L__BB10_27:
+	@%p28 bra 	$L__BB10_29;
+	add.s64 	%rd53, %rd26, %rd30;
+	st.v2.u64 	[%rd53], {%rd134, %rd135};
+$L__BB10_29:
+	@%p29 bra 	$L__BB10_31;
+	add.s64 	%rd54, %rd28, %rd30;
+	st.v2.u64 	[%rd54], {%rd136, %rd137};
+	bra.uni 	$L__BB10_31;
 $L__BB10_36:
-	setp.ge.u32 	%p55, %r47, %r11;
-	@%p55 bra 	$L__BB10_38;
-	add.s64 	%rd62, %rd31, %rd58;
-	ld.u32 	%r70, [%rd62];
-$L__BB10_38:
-	setp.ge.u32 	%p56, %r47, %r8;
-	@%p56 bra 	$L__BB10_40;
-	add.s64 	%rd63, %rd24, %rd58;
-	st.u32 	[%rd63], %r67;
-$L__BB10_40:
-	@%p53 bra 	$L__BB10_42;
-	add.s64 	%rd64, %rd26, %rd58;
-	st.u32 	[%rd64], %r68;
-$L__BB10_42:
-	@%p54 bra 	$L__BB10_44;
-	add.s64 	%rd65, %rd28, %rd58;
-	st.u32 	[%rd65], %r69;
-$L__BB10_44:
-	@%p55 bra 	$L__BB10_46;
-	add.s64 	%rd66, %rd30, %rd58;
-	st.u32 	[%rd66], %r70;
-	bra.uni 	$L__BB10_46;
-$L__BB10_67:
 	ret;
 }
 .visible .entry keel_copy_out(
@@ -1768,355 +1684,261 @@ $L__BB11_34:
 	.param .u64 keel_copy_out_small_param_4
 )
 {
-	.reg .pred 	%p<70>;
-	.reg .b16 	%rs<17>;
-	.reg .b32 	%r<74>;
-	.reg .b64 	%rd<163>;
-	ld.param.u64 	%rd72, [keel_copy_out_small_param_2];
-	ld.param.u64 	%rd74, [keel_copy_out_small_param_3];
-	cvta.to.global.u64 	%rd1, %rd74;
-	mov.u32 	%r27, %ctaid.x;
-	cvt.u64.u32 	%rd2, %r27;
-	mov.u32 	%r28, %nctaid.x;
-	cvt.u64.u32 	%rd153, %r28;
-	mov.u32 	%r1, %tid.x;
-	mov.u32 	%r29, %ntid.x;
-	cvt.u64.u32 	%rd4, %r29;
-	and.b64  	%rd5, %rd4, 255;
-	setp.ne.s64 	%p2, %rd5, 0;
-	mov.u64 	%rd152, %rd2;
-	@%p2 bra 	$L__BB12_2;
-	shr.u64 	%rd75, %rd4, 8;
-	mul.lo.s64 	%rd76, %rd75, %rd2;
-	shr.u32 	%r30, %r1, 8;
-	cvt.u64.u32 	%rd77, %r30;
-	add.s64 	%rd152, %rd76, %rd77;
-	mul.lo.s64 	%rd153, %rd75, %rd153;
+	.reg .pred 	%p<33>;
+	.reg .b16 	%rs<2>;
+	.reg .b32 	%r<72>;
+	.reg .b64 	%rd<138>;
+	ld.param.u64 	%rd45, [keel_copy_out_small_param_2];
+	ld.param.u64 	%rd47, [keel_copy_out_small_param_3];
+	cvta.to.global.u64 	%rd1, %rd47;
+	mov.u32 	%r65, %ctaid.x;
+	cvt.u64.u32 	%rd2, %r65;
+	mov.u32 	%r66, %nctaid.x;
+	mov.u32 	%r3, %tid.x;
+	mov.u32 	%r4, %ntid.x;
+	cvt.u64.u32 	%rd48, %r4;
+	and.b64  	%rd3, %rd48, 255;
+	setp.ne.s64 	%p1, %rd3, 0;
+	@%p1 bra 	$L__BB12_2;
+	shr.u64 	%rd49, %rd48, 8;
+	shr.u32 	%r35, %r3, 8;
+	cvt.u32.u64 	%r36, %rd49;
+	mul.lo.s32 	%r66, %r66, %r36;
+	mad.lo.s32 	%r65, %r65, %r36, %r35;
 $L__BB12_2:
-	shl.b64 	%rd80, %rd2, 3;
-	add.s64 	%rd10, %rd1, %rd80;
-	cvta.global.u64 	%rd79, %rd10;
-	ld.u64 %rd78, [%rd79];
-	shl.b64 	%rd154, %rd152, 2;
-	setp.ge.u64 	%p3, %rd154, %rd72;
-	@%p3 bra 	$L__BB12_65;
-	ld.param.u64 	%rd71, [keel_copy_out_small_param_1];
-	ld.param.u64 	%rd70, [keel_copy_out_small_param_0];
-	setp.eq.s64 	%p4, %rd5, 0;
-	cvt.u32.u64 	%r31, %rd4;
-	and.b32  	%r32, %r1, 255;
-	selp.b32 	%r2, %r32, %r1, %p4;
-	add.s64 	%rd13, %rd72, -1;
-	selp.b32 	%r3, 256, %r31, %p4;
-	shl.b32 	%r4, %r3, 2;
-	shl.b32 	%r5, %r2, 2;
-	shl.b32 	%r6, %r3, 4;
-	shl.b32 	%r7, %r2, 4;
-	shl.b64 	%rd14, %rd153, 2;
-	mov.u16 	%rs9, 0;
+	shl.b64 	%rd52, %rd2, 3;
+	add.s64 	%rd4, %rd1, %rd52;
+	cvta.global.u64 	%rd51, %rd4;
+	ld.u64 %rd50, [%rd51];
+	cvt.u32.u64 	%r9, %rd45;
+	shl.b32 	%r67, %r65, 2;
+	setp.ge.u32 	%p2, %r67, %r9;
+	@%p2 bra 	$L__BB12_33;
+	ld.param.u64 	%rd44, [keel_copy_out_small_param_1];
+	ld.param.u64 	%rd43, [keel_copy_out_small_param_0];
+	shl.b32 	%r10, %r66, 2;
+	setp.eq.s64 	%p3, %rd3, 0;
+	and.b32  	%r37, %r3, 255;
+	selp.b32 	%r12, %r37, %r3, %p3;
+	add.s32 	%r13, %r9, -1;
+	selp.b32 	%r14, 256, %r4, %p3;
+	shl.b32 	%r15, %r14, 4;
+	shl.b32 	%r16, %r12, 4;
 	bra.uni 	$L__BB12_4;
-$L__BB12_63:
-	and.pred  	%p14, %p10, %p13;
-	and.pred  	%p20, %p16, %p19;
-	or.pred  	%p21, %p14, %p20;
-	and.pred  	%p27, %p23, %p26;
-	or.pred  	%p28, %p21, %p27;
-	and.pred  	%p34, %p30, %p33;
-	or.pred  	%p1, %p28, %p34;
-	add.s64 	%rd154, %rd154, %rd14;
-	setp.ge.u64 	%p67, %rd154, %rd72;
-	or.pred  	%p68, %p1, %p67;
-	@!%p68 bra 	$L__BB12_4;
-	bra.uni 	$L__BB12_64;
+$L__BB12_32:
+	add.s32 	%r67, %r67, %r10;
+	setp.lt.u32 	%p31, %r67, %r9;
+	@%p31 bra 	$L__BB12_4;
+	bra.uni 	$L__BB12_33;
 $L__BB12_4:
-	setp.lt.u64 	%p5, %rd154, %rd72;
-	selp.b64 	%rd105, %rd154, %rd13, %p5;
-	shl.b64 	%rd106, %rd105, 4;
-	add.s64 	%rd82, %rd71, %rd106;
-	ld.u64 %rd81, [%rd82];
-	add.s64 	%rd84, %rd82, 8;
-	ld.u64 %rd83, [%rd84];
-	mul.lo.s64 	%rd107, %rd105, 24;
-	add.s64 	%rd108, %rd70, %rd107;
-	add.s64 	%rd86, %rd108, 16;
-	ld.u64 %rd85, [%rd86];
-	or.b64  	%rd109, %rd154, 1;
-	setp.lt.u64 	%p6, %rd109, %rd72;
-	selp.b64 	%rd110, %rd109, %rd13, %p6;
-	shl.b64 	%rd111, %rd110, 4;
-	add.s64 	%rd88, %rd71, %rd111;
-	ld.u64 %rd87, [%rd88];
-	add.s64 	%rd90, %rd88, 8;
-	ld.u64 %rd89, [%rd90];
-	mul.lo.s64 	%rd112, %rd110, 24;
-	add.s64 	%rd113, %rd70, %rd112;
-	add.s64 	%rd92, %rd113, 16;
-	ld.u64 %rd91, [%rd92];
-	or.b64  	%rd114, %rd154, 2;
-	setp.lt.u64 	%p7, %rd114, %rd72;
-	selp.b64 	%rd115, %rd114, %rd13, %p7;
-	shl.b64 	%rd116, %rd115, 4;
-	add.s64 	%rd94, %rd71, %rd116;
-	ld.u64 %rd93, [%rd94];
-	add.s64 	%rd96, %rd94, 8;
-	ld.u64 %rd95, [%rd96];
-	mul.lo.s64 	%rd117, %rd115, 24;
-	add.s64 	%rd118, %rd70, %rd117;
-	add.s64 	%rd98, %rd118, 16;
-	ld.u64 %rd97, [%rd98];
-	or.b64  	%rd119, %rd154, 3;
-	setp.lt.u64 	%p8, %rd119, %rd72;
-	selp.b64 	%rd120, %rd119, %rd13, %p8;
-	shl.b64 	%rd121, %rd120, 4;
-	add.s64 	%rd100, %rd71, %rd121;
-	ld.u64 %rd99, [%rd100];
-	add.s64 	%rd102, %rd100, 8;
-	ld.u64 %rd101, [%rd102];
-	mul.lo.s64 	%rd122, %rd120, 24;
-	add.s64 	%rd123, %rd70, %rd122;
-	add.s64 	%rd104, %rd123, 16;
-	ld.u64 %rd103, [%rd104];
-	setp.ne.s64 	%p9, %rd81, 0;
-	and.pred  	%p10, %p5, %p9;
-	selp.b64 	%rd16, %rd81, 0, %p5;
-	selp.b64 	%rd17, %rd83, 0, %p10;
-	setp.eq.s64 	%p11, %rd16, 0;
-	setp.eq.s64 	%p12, %rd17, 0;
-	or.pred  	%p13, %p11, %p12;
-	cvt.u32.u64 	%r33, %rd85;
-	selp.b32 	%r8, 0, %r33, %p13;
-	or.b64  	%rd124, %rd83, %rd81;
-	or.b64  	%rd125, %rd124, %rd85;
-	selp.b64 	%rd126, 0, %rd125, %p13;
-	setp.ne.s64 	%p15, %rd87, 0;
-	and.pred  	%p16, %p6, %p15;
-	selp.b64 	%rd18, %rd87, 0, %p6;
-	selp.b64 	%rd19, %rd89, 0, %p16;
-	setp.eq.s64 	%p17, %rd18, 0;
-	setp.eq.s64 	%p18, %rd19, 0;
-	or.pred  	%p19, %p17, %p18;
-	cvt.u32.u64 	%r34, %rd91;
-	selp.b32 	%r9, 0, %r34, %p19;
-	max.u32 	%r35, %r9, %r8;
-	or.b64  	%rd127, %rd89, %rd87;
-	or.b64  	%rd128, %rd127, %rd91;
-	selp.b64 	%rd129, 0, %rd128, %p19;
-	or.b64  	%rd130, %rd129, %rd126;
-	setp.ne.s64 	%p22, %rd93, 0;
-	and.pred  	%p23, %p7, %p22;
-	selp.b64 	%rd20, %rd93, 0, %p7;
-	selp.b64 	%rd21, %rd95, 0, %p23;
-	setp.eq.s64 	%p24, %rd20, 0;
-	setp.eq.s64 	%p25, %rd21, 0;
-	or.pred  	%p26, %p24, %p25;
-	cvt.u32.u64 	%r36, %rd97;
-	selp.b32 	%r10, 0, %r36, %p26;
-	max.u32 	%r37, %r10, %r35;
-	or.b64  	%rd131, %rd95, %rd93;
-	or.b64  	%rd132, %rd131, %rd97;
-	selp.b64 	%rd133, 0, %rd132, %p26;
-	or.b64  	%rd134, %rd130, %rd133;
-	setp.ne.s64 	%p29, %rd99, 0;
-	and.pred  	%p30, %p8, %p29;
-	selp.b64 	%rd22, %rd99, 0, %p8;
-	selp.b64 	%rd23, %rd101, 0, %p30;
-	setp.eq.s64 	%p31, %rd22, 0;
-	setp.eq.s64 	%p32, %rd23, 0;
-	or.pred  	%p33, %p31, %p32;
-	cvt.u32.u64 	%r38, %rd103;
-	selp.b32 	%r11, 0, %r38, %p33;
-	max.u32 	%r12, %r11, %r37;
-	or.b64  	%rd135, %rd101, %rd99;
-	or.b64  	%rd136, %rd135, %rd103;
-	selp.b64 	%rd137, 0, %rd136, %p33;
-	or.b64  	%rd24, %rd134, %rd137;
-	and.b64  	%rd138, %rd24, 15;
-	setp.ne.s64 	%p35, %rd138, 0;
-	@%p35 bra 	$L__BB12_24;
-	bra.uni 	$L__BB12_5;
-$L__BB12_24:
-	and.b64  	%rd139, %rd24, 3;
-	setp.ne.s64 	%p36, %rd139, 0;
-	@%p36 bra 	$L__BB12_44;
-	bra.uni 	$L__BB12_25;
-$L__BB12_44:
-	setp.le.u32 	%p37, %r12, %r2;
-	@%p37 bra 	$L__BB12_63;
-	mov.u32 	%r73, %r2;
-	bra.uni 	$L__BB12_46;
-$L__BB12_62:
-	add.s32 	%r73, %r39, %r3;
-	setp.lt.u32 	%p46, %r73, %r12;
-	@%p46 bra 	$L__BB12_46;
-	bra.uni 	$L__BB12_63;
-$L__BB12_46:
-	cvt.u64.u32 	%rd59, %r73;
-	setp.ge.u32 	%p38, %r73, %r8;
-	mov.u16 	%rs13, %rs9;
-	@%p38 bra 	$L__BB12_48;
-	add.s64 	%rd60, %rd17, %rd59;
-	ld.u8 	%rs13, [%rd60];
-$L__BB12_48:
-	cvt.u32.u64 	%r39, %rd59;
-	setp.ge.u32 	%p39, %r39, %r9;
-	mov.u16 	%rs14, %rs9;
-	@%p39 bra 	$L__BB12_50;
-	add.s64 	%rd61, %rd19, %rd59;
-	ld.u8 	%rs14, [%rd61];
-$L__BB12_50:
-	setp.ge.u32 	%p40, %r39, %r10;
-	mov.u16 	%rs15, %rs9;
-	@%p40 bra 	$L__BB12_52;
-	add.s64 	%rd62, %rd21, %rd59;
-	ld.u8 	%rs15, [%rd62];
-$L__BB12_52:
-	setp.ge.u32 	%p41, %r39, %r11;
-	mov.u16 	%rs16, %rs9;
-	@%p41 bra 	$L__BB12_54;
-	add.s64 	%rd63, %rd23, %rd59;
-	ld.u8 	%rs16, [%rd63];
-$L__BB12_54:
-	setp.ge.u32 	%p42, %r39, %r8;
-	@%p42 bra 	$L__BB12_56;
-	add.s64 	%rd64, %rd16, %rd59;
-	st.u8 	[%rd64], %rs13;
-$L__BB12_56:
-	@%p39 bra 	$L__BB12_58;
-	add.s64 	%rd65, %rd18, %rd59;
-	st.u8 	[%rd65], %rs14;
-$L__BB12_58:
-	@%p40 bra 	$L__BB12_60;
-	add.s64 	%rd66, %rd20, %rd59;
-	st.u8 	[%rd66], %rs15;
-$L__BB12_60:
-	@%p41 bra 	$L__BB12_62;
-	add.s64 	%rd67, %rd22, %rd59;
-	st.u8 	[%rd67], %rs16;
-	bra.uni 	$L__BB12_62;
-$L__BB12_5:
-	setp.ge.u32 	%p57, %r7, %r12;
-	@%p57 bra 	$L__BB12_63;
-	mov.u32 	%r67, %r7;
-	bra.uni 	$L__BB12_7;
-$L__BB12_23:
-	add.s32 	%r67, %r59, %r6;
-	setp.lt.u32 	%p66, %r67, %r12;
-	@%p66 bra 	$L__BB12_7;
-	bra.uni 	$L__BB12_63;
-$L__BB12_7:
-	cvt.u64.u32 	%rd25, %r67;
-	setp.ge.u32 	%p58, %r67, %r8;
-	mov.u64 	%rd161, 0;
-	mov.u64 	%rd155, %rd161;
-	mov.u64 	%rd156, %rd161;
-	@%p58 bra 	$L__BB12_9;
-	add.s64 	%rd26, %rd17, %rd25;
-	ld.v2.u64 	{%rd155, %rd156}, [%rd26];
-$L__BB12_9:
-	cvt.u32.u64 	%r59, %rd25;
-	setp.ge.u32 	%p59, %r59, %r9;
-	mov.u64 	%rd157, %rd161;
-	mov.u64 	%rd158, %rd161;
-	@%p59 bra 	$L__BB12_11;
-	add.s64 	%rd31, %rd19, %rd25;
-	ld.v2.u64 	{%rd157, %rd158}, [%rd31];
-$L__BB12_11:
-	setp.ge.u32 	%p60, %r59, %r10;
-	mov.u64 	%rd159, %rd161;
-	mov.u64 	%rd160, %rd161;
-	@%p60 bra 	$L__BB12_13;
-	add.s64 	%rd36, %rd21, %rd25;
-	ld.v2.u64 	{%rd159, %rd160}, [%rd36];
-$L__BB12_13:
-	setp.ge.u32 	%p61, %r59, %r11;
-	mov.u64 	%rd162, %rd161;
-	@%p61 bra 	$L__BB12_15;
-	add.s64 	%rd41, %rd23, %rd25;
-	ld.v2.u64 	{%rd161, %rd162}, [%rd41];
-$L__BB12_15:
-	setp.ge.u32 	%p62, %r59, %r8;
-	@%p62 bra 	$L__BB12_17;
-	add.s64 	%rd46, %rd16, %rd25;
-	st.v2.u64 	[%rd46], {%rd155, %rd156};
-$L__BB12_17:
-	@%p59 bra 	$L__BB12_19;
-	add.s64 	%rd47, %rd18, %rd25;
-	st.v2.u64 	[%rd47], {%rd157, %rd158};
-$L__BB12_19:
-	@%p60 bra 	$L__BB12_21;
-	add.s64 	%rd48, %rd20, %rd25;
-	st.v2.u64 	[%rd48], {%rd159, %rd160};
-$L__BB12_21:
-	@%p61 bra 	$L__BB12_23;
-	add.s64 	%rd49, %rd22, %rd25;
-	st.v2.u64 	[%rd49], {%rd161, %rd162};
-	bra.uni 	$L__BB12_23;
-$L__BB12_25:
-	setp.ge.u32 	%p47, %r5, %r12;
-	@%p47 bra 	$L__BB12_63;
-	mov.u32 	%r68, %r5;
-	bra.uni 	$L__BB12_27;
-$L__BB12_43:
-	add.s32 	%r68, %r49, %r4;
-	setp.lt.u32 	%p56, %r68, %r12;
-	@%p56 bra 	$L__BB12_27;
-	bra.uni 	$L__BB12_63;
-$L__BB12_27:
-	cvt.u64.u32 	%rd50, %r68;
-	setp.ge.u32 	%p48, %r68, %r8;
-	mov.b32 	%r72, 0;
-	mov.u32 	%r69, %r72;
-	@%p48 bra 	$L__BB12_29;
-	add.s64 	%rd51, %rd17, %rd50;
-	ld.u32 	%r69, [%rd51];
-$L__BB12_29:
-	cvt.u32.u64 	%r49, %rd50;
-	setp.ge.u32 	%p49, %r49, %r9;
-	mov.u32 	%r70, %r72;
-	@%p49 bra 	$L__BB12_31;
-	add.s64 	%rd52, %rd19, %rd50;
-	ld.u32 	%r70, [%rd52];
+	setp.lt.u32 	%p4, %r67, %r9;
+	selp.b32 	%r38, %r67, %r13, %p4;
+	mul.wide.u32 	%rd77, %r38, 16;
+	add.s64 	%rd54, %rd44, %rd77;
+	ld.u64 %rd53, [%rd54];
+	add.s64 	%rd56, %rd54, 8;
+	ld.u64 %rd55, [%rd56];
+	mul.wide.u32 	%rd78, %r38, 24;
+	add.s64 	%rd79, %rd43, %rd78;
+	add.s64 	%rd58, %rd79, 16;
+	ld.u64 %rd57, [%rd58];
+	or.b32  	%r40, %r67, 1;
+	setp.lt.u32 	%p5, %r40, %r9;
+	selp.b32 	%r41, %r40, %r13, %p5;
+	mul.wide.u32 	%rd80, %r41, 16;
+	add.s64 	%rd60, %rd44, %rd80;
+	ld.u64 %rd59, [%rd60];
+	add.s64 	%rd62, %rd60, 8;
+	ld.u64 %rd61, [%rd62];
+	mul.wide.u32 	%rd81, %r41, 24;
+	add.s64 	%rd82, %rd43, %rd81;
+	add.s64 	%rd64, %rd82, 16;
+	ld.u64 %rd63, [%rd64];
+	or.b32  	%r43, %r67, 2;
+	setp.lt.u32 	%p6, %r43, %r9;
+	selp.b32 	%r44, %r43, %r13, %p6;
+	mul.wide.u32 	%rd83, %r44, 16;
+	add.s64 	%rd66, %rd44, %rd83;
+	ld.u64 %rd65, [%rd66];
+	add.s64 	%rd68, %rd66, 8;
+	ld.u64 %rd67, [%rd68];
+	mul.wide.u32 	%rd84, %r44, 24;
+	add.s64 	%rd85, %rd43, %rd84;
+	add.s64 	%rd70, %rd85, 16;
+	ld.u64 %rd69, [%rd70];
+	or.b32  	%r46, %r67, 3;
+	setp.lt.u32 	%p7, %r46, %r9;
+	selp.b32 	%r47, %r46, %r13, %p7;
+	mul.wide.u32 	%rd86, %r47, 16;
+	add.s64 	%rd72, %rd44, %rd86;
+	ld.u64 %rd71, [%rd72];
+	add.s64 	%rd74, %rd72, 8;
+	ld.u64 %rd73, [%rd74];
+	mul.wide.u32 	%rd87, %r47, 24;
+	add.s64 	%rd88, %rd43, %rd87;
+	add.s64 	%rd76, %rd88, 16;
+	ld.u64 %rd75, [%rd76];
+	or.b64  	%rd89, %rd55, %rd53;
+	or.b64  	%rd90, %rd89, %rd57;
+	or.b64  	%rd91, %rd90, %rd59;
+	or.b64  	%rd92, %rd91, %rd61;
+	or.b64  	%rd93, %rd92, %rd63;
+	or.b64  	%rd94, %rd93, %rd65;
+	or.b64  	%rd95, %rd94, %rd67;
+	or.b64  	%rd96, %rd95, %rd69;
+	or.b64  	%rd97, %rd96, %rd71;
+	or.b64  	%rd98, %rd97, %rd73;
+	or.b64  	%rd99, %rd98, %rd75;
+	and.b64  	%rd100, %rd99, 15;
+	setp.eq.s64 	%p12, %rd100, 0;
+	@%p12 bra 	$L__BB12_10;
+	add.s32 	%r55, %r67, 4;
+	min.u32 	%r23, %r9, %r55;
+	setp.ge.u32 	%p13, %r67, %r23;
+	mov.u32 	%r69, %r67;
+	@%p13 bra 	$L__BB12_32;
+	bra.uni 	$L__BB12_6;
 $L__BB12_31:
-	setp.ge.u32 	%p50, %r49, %r10;
-	mov.u32 	%r71, %r72;
-	@%p50 bra 	$L__BB12_33;
-	add.s64 	%rd53, %rd21, %rd50;
-	ld.u32 	%r71, [%rd53];
+	add.s32 	%r69, %r69, 1;
+	setp.lt.u32 	%p20, %r69, %r23;
+	@%p20 bra 	$L__BB12_6;
+	bra.uni 	$L__BB12_32;
+$L__BB12_6:
+	.pragma "nounroll";
+	mul.wide.u32 	%rd107, %r69, 16;
+	add.s64 	%rd102, %rd44, %rd107;
+	ld.u64 %rd101, [%rd102];
+	add.s64 	%rd104, %rd102, 8;
+	ld.u64 %rd103, [%rd104];
+	mul.wide.u32 	%rd108, %r69, 24;
+	add.s64 	%rd109, %rd43, %rd108;
+	add.s64 	%rd106, %rd109, 16;
+	ld.u64 %rd105, [%rd106];
+	setp.eq.s64 	%p14, %rd101, 0;
+	@%p14 bra 	$L__BB12_31;
+	cvt.u32.u64 	%r27, %rd105;
+	or.b64  	%rd110, %rd103, %rd101;
+	or.b64  	%rd111, %rd110, %rd105;
+	and.b64  	%rd112, %rd111, 3;
+	setp.eq.s64 	%p15, %rd112, 0;
+	@%p15 bra 	$L__BB12_29;
+	setp.ge.u32 	%p16, %r12, %r27;
+	mov.u32 	%r70, %r12;
+	@%p16 bra 	$L__BB12_31;
+$L__BB12_9:
+	.pragma "nounroll";
+	cvt.u64.u32 	%rd113, %r70;
+	add.s64 	%rd114, %rd103, %rd113;
+	ld.u8 	%rs1, [%rd114];
+	add.s64 	%rd115, %rd101, %rd113;
+	st.u8 	[%rd115], %rs1;
+	add.s32 	%r70, %r70, %r14;
+	setp.lt.u32 	%p17, %r70, %r27;
+	@%p17 bra 	$L__BB12_9;
+	bra.uni 	$L__BB12_31;
+$L__BB12_29:
+	shr.u32 	%r28, %r27, 2;
+	setp.le.u32 	%p18, %r28, %r12;
+	mov.u32 	%r71, %r12;
+	@%p18 bra 	$L__BB12_31;
+$L__BB12_30:
+	.pragma "nounroll";
+	mul.wide.u32 	%rd116, %r71, 4;
+	add.s64 	%rd117, %rd103, %rd116;
+	ld.u32 	%r56, [%rd117];
+	add.s64 	%rd118, %rd101, %rd116;
+	st.u32 	[%rd118], %r56;
+	add.s32 	%r71, %r71, %r14;
+	setp.lt.u32 	%p19, %r71, %r28;
+	@%p19 bra 	$L__BB12_30;
+	bra.uni 	$L__BB12_31;
+$L__BB12_10:
+	cvt.u32.u64 	%r39, %rd57;
+	cvt.u32.u64 	%r42, %rd63;
+	cvt.u32.u64 	%r45, %rd69;
+	cvt.u32.u64 	%r48, %rd75;
+	setp.ne.s64 	%p8, %rd53, 0;
+	selp.b32 	%r49, %r39, 0, %p8;
+	selp.b32 	%r18, %r49, 0, %p4;
+	setp.ne.s64 	%p9, %rd59, 0;
+	selp.b32 	%r50, %r42, 0, %p9;
+	selp.b32 	%r19, %r50, 0, %p5;
+	max.u32 	%r51, %r19, %r18;
+	setp.ne.s64 	%p10, %rd65, 0;
+	selp.b32 	%r52, %r45, 0, %p10;
+	selp.b32 	%r20, %r52, 0, %p6;
+	max.u32 	%r53, %r20, %r51;
+	setp.ne.s64 	%p11, %rd71, 0;
+	selp.b32 	%r54, %r48, 0, %p11;
+	selp.b32 	%r21, %r54, 0, %p7;
+	max.u32 	%r22, %r21, %r53;
+	setp.ge.u32 	%p21, %r16, %r22;
+	@%p21 bra 	$L__BB12_32;
+	mov.u32 	%r68, %r16;
+	bra.uni 	$L__BB12_12;
+$L__BB12_28:
+	add.s32 	%r68, %r57, %r15;
+	setp.lt.u32 	%p30, %r68, %r22;
+	@%p30 bra 	$L__BB12_12;
+	bra.uni 	$L__BB12_32;
+$L__BB12_12:
+	cvt.u64.u32 	%rd14, %r68;
+	setp.ge.u32 	%p22, %r68, %r18;
+	mov.u64 	%rd136, 0;
+	mov.u64 	%rd130, %rd136;
+	mov.u64 	%rd131, %rd136;
+	@%p22 bra 	$L__BB12_14;
+	add.s64 	%rd15, %rd55, %rd14;
+	ld.v2.u64 	{%rd130, %rd131}, [%rd15];
+$L__BB12_14:
+	cvt.u32.u64 	%r57, %rd14;
+	setp.ge.u32 	%p23, %r57, %r19;
+	mov.u64 	%rd132, %rd136;
+	mov.u64 	%rd133, %rd136;
+	@%p23 bra 	$L__BB12_16;
+	add.s64 	%rd20, %rd61, %rd14;
+	ld.v2.u64 	{%rd132, %rd133}, [%rd20];
+$L__BB12_16:
+	setp.ge.u32 	%p24, %r57, %r20;
+	mov.u64 	%rd134, %rd136;
+	mov.u64 	%rd135, %rd136;
+	@%p24 bra 	$L__BB12_18;
+	add.s64 	%rd25, %rd67, %rd14;
+	ld.v2.u64 	{%rd134, %rd135}, [%rd25];
+$L__BB12_18:
+	setp.ge.u32 	%p25, %r57, %r21;
+	mov.u64 	%rd137, %rd136;
+	@%p25 bra 	$L__BB12_20;
+	add.s64 	%rd30, %rd73, %rd14;
+	ld.v2.u64 	{%rd136, %rd137}, [%rd30];
+$L__BB12_20:
+	setp.ge.u32 	%p26, %r57, %r18;
+	@%p26 bra 	$L__BB12_22;
+	add.s64 	%rd35, %rd53, %rd14;
+	st.v2.u64 	[%rd35], {%rd130, %rd131};
+$L__BB12_22:
+	@%p23 bra 	$L__BB12_24;
+	add.s64 	%rd36, %rd59, %rd14;
+	st.v2.u64 	[%rd36], {%rd132, %rd133};
+$L__BB12_24:
+	@%p24 bra 	$L__BB12_26;
+	add.s64 	%rd37, %rd65, %rd14;
+	st.v2.u64 	[%rd37], {%rd134, %rd135};
+$L__BB12_26:
+	@%p25 bra 	$L__BB12_28;
+	add.s64 	%rd38, %rd71, %rd14;
+	st.v2.u64 	[%rd38], {%rd136, %rd137};
+	bra.uni 	$L__BB12_28;
 $L__BB12_33:
-	setp.ge.u32 	%p51, %r49, %r11;
-	@%p51 bra 	$L__BB12_35;
-	add.s64 	%rd54, %rd23, %rd50;
-	ld.u32 	%r72, [%rd54];
-$L__BB12_35:
-	setp.ge.u32 	%p52, %r49, %r8;
-	@%p52 bra 	$L__BB12_37;
-	add.s64 	%rd55, %rd16, %rd50;
-	st.u32 	[%rd55], %r69;
-$L__BB12_37:
-	@%p49 bra 	$L__BB12_39;
-	add.s64 	%rd56, %rd18, %rd50;
-	st.u32 	[%rd56], %r70;
-$L__BB12_39:
-	@%p50 bra 	$L__BB12_41;
-	add.s64 	%rd57, %rd20, %rd50;
-	st.u32 	[%rd57], %r71;
-$L__BB12_41:
-	@%p51 bra 	$L__BB12_43;
-	add.s64 	%rd58, %rd22, %rd50;
-	st.u32 	[%rd58], %r72;
-	bra.uni 	$L__BB12_43;
-$L__BB12_64:
-	@%p1 bra 	$L__BB12_67;
-$L__BB12_65:
 	bar.sync 	0;
-	setp.ne.s32 	%p69, %r1, 0;
-	@%p69 bra 	$L__BB12_67;
-	ld.param.u64 	%rd73, [keel_copy_out_small_param_4];
-	add.s64 	%rd151, %rd78, 1;
-	add.s64 	%rd150, %rd73, %rd80;
-	st.global.u64 	[%rd10], %rd151;
-	st.release.sys.u64 [%rd150], %rd151;
-$L__BB12_67:
+	setp.ne.s32 	%p32, %r3, 0;
+	@%p32 bra 	$L__BB12_35;
+	ld.param.u64 	%rd46, [keel_copy_out_small_param_4];
+	add.s64 	%rd129, %rd50, 1;
+	add.s64 	%rd128, %rd46, %rd52;
+	st.global.u64 	[%rd4], %rd129;
+	st.release.sys.u64 [%rd128], %rd129;
+$L__BB12_35:
 	ret;
 }
 .visible .entry keel_mark(

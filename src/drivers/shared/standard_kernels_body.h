@@ -20,6 +20,7 @@
 //   static void Pause()
 //   Bytes* / const Bytes* at an address: machine.Write(address, size), machine.Read(address, size),
 //   null where the device may not do that
+//   static constexpr bool kRefuses                               whether it ever says that
 //
 // It includes nothing, so that a device compiler needs no headers of any toolkit.
 #pragma once
@@ -34,9 +35,12 @@
 #define KEEL_KERNEL_UNFUSED _Pragma("clang fp contract(off)")
 // Before a loop over an array that is to be in registers.
 #define KEEL_KERNEL_UNROLLED _Pragma("unroll")
+// Before a loop that is seldom run: code that is not run is fetched all the same.
+#define KEEL_KERNEL_ROLLED _Pragma("nounroll")
 #else
 #define KEEL_KERNEL_UNFUSED
 #define KEEL_KERNEL_UNROLLED
+#define KEEL_KERNEL_ROLLED
 #endif
 
 namespace keel::kernels {
@@ -243,12 +247,12 @@ KEEL_KERNEL_FUNCTION void CopyInRows(Worker group, Worker worker, Machine& machi
 // worker has those of several rows on their way at once, and no look-up hangs on another one.
 
 // So many rows are on their way at once, by a team of workers.
-constexpr U64 kTogether = 4;
+constexpr U32 kTogether = 4;
 
 struct Known {
   U64 destination;  // 0: left out
   U64 source;
-  U64 size;
+  U32 size;
 };
 struct Range {
   U8* to;
@@ -256,55 +260,76 @@ struct Range {
   U32 size;  // 0: left out
 };
 
-// `Element` is as wide as all of them allow.
-template <class Element>
+// Each in elements of a quad.
 KEEL_KERNEL_FUNCTION void CopyRanges(Worker mate, const Range (&range)[kTogether], U32 longest) {
-  const U32 stride = static_cast<U32>(mate.count * sizeof(Element));
-  for (U32 at = static_cast<U32>(mate.index * sizeof(Element)); at < longest; at += stride) {
-    Element element[kTogether] = {};
+  const U32 stride = static_cast<U32>(mate.count * sizeof(Quad));
+  for (U32 at = static_cast<U32>(mate.index * sizeof(Quad)); at < longest; at += stride) {
+    Quad element[kTogether] = {};
     KEEL_KERNEL_UNROLLED
-    for (U64 k = 0; k < kTogether; ++k) {
-      if (at < range[k].size) element[k] = *reinterpret_cast<const Element*>(range[k].from + at);
+    for (U32 k = 0; k < kTogether; ++k) {
+      if (at < range[k].size) element[k] = *reinterpret_cast<const Quad*>(range[k].from + at);
     }
     KEEL_KERNEL_UNROLLED
-    for (U64 k = 0; k < kTogether; ++k) {
-      if (at < range[k].size) *reinterpret_cast<Element*>(range[k].to + at) = element[k];
+    for (U32 k = 0; k < kTogether; ++k) {
+      if (at < range[k].size) *reinterpret_cast<Quad*>(range[k].to + at) = element[k];
     }
+  }
+}
+
+// A row that is aligned anyhow, and may be left out.
+template <class Machine>
+KEEL_KERNEL_FUNCTION void CopyAny(Worker mate, Machine& machine, Known row) {
+  if (row.destination == 0) return;
+  U8* to = machine.Write(row.destination, row.size);
+  const U8* from = machine.Read(row.source, row.size);
+  const U32 stride = static_cast<U32>(mate.count);
+  U32 at = static_cast<U32>(mate.index);
+  if (WidthOf(row.destination, row.source, row.size) == 1) {
+    KEEL_KERNEL_ROLLED
+    for (; at < row.size; at += stride) to[at] = from[at];
+    return;
+  }
+  KEEL_KERNEL_ROLLED
+  for (; at < row.size / sizeof(U32); at += stride) {
+    reinterpret_cast<U32*>(to)[at] = reinterpret_cast<const U32*>(from)[at];
   }
 }
 
 // `known(i)` tells row i. False: the device may not do that.
 template <class Machine, class Rows>
-KEEL_KERNEL_FUNCTION bool CopyTogether(Worker team, Worker mate, Machine& machine, U64 count,
+KEEL_KERNEL_FUNCTION bool CopyTogether(Worker team, Worker mate, Machine& machine, U64 n,
                                        Rows known) {
-  for (U64 first = team.index * kTogether; first < count; first += team.count * kTogether) {
-    // The last one again where there are no more: nothing is asked before it is on its way.
+  const U32 count = static_cast<U32>(n);
+  const U32 step = static_cast<U32>(team.count) * kTogether;
+  for (U32 first = static_cast<U32>(team.index) * kTogether; first < count; first += step) {
+    // The last one again where there are no more: nothing is asked before all are on their way.
     Known row[kTogether];
     KEEL_KERNEL_UNROLLED
-    for (U64 k = 0; k < kTogether; ++k) row[k] = known(first + k < count ? first + k : count - 1);
+    for (U32 k = 0; k < kTogether; ++k) row[k] = known(first + k < count ? first + k : count - 1);
     Range range[kTogether];
     U32 longest = 0;
-    U64 alignment = 0;
+    U32 alignment = 0;
     bool refused = false;
     KEEL_KERNEL_UNROLLED
-    for (U64 k = 0; k < kTogether; ++k) {
-      const bool there = first + k < count && row[k].destination != 0;
-      U8* to = there ? machine.Write(row[k].destination, row[k].size) : nullptr;
-      const U8* from = there ? machine.Read(row[k].source, row[k].size) : nullptr;
-      const bool allowed = to != nullptr && from != nullptr;
+    for (U32 k = 0; k < kTogether; ++k) {
+      const auto [destination, source, size] = row[k];
+      const bool there = first + k < count && destination != 0;
+      const bool asks = there || !Machine::kRefuses;
+      U8* to = asks ? machine.Write(destination, size) : nullptr;
+      const U8* from = asks ? machine.Read(source, size) : nullptr;
+      const bool allowed = !Machine::kRefuses || (to != nullptr && from != nullptr);
       refused |= there && !allowed;
-      range[k] = {to, from, allowed ? static_cast<U32>(row[k].size) : 0};
+      range[k] = {to, from, there && allowed ? size : 0};
       longest = range[k].size > longest ? range[k].size : longest;
-      alignment |= allowed ? row[k].destination | row[k].source | row[k].size : 0;
-    }
-    if (alignment % 16 == 0) {
-      CopyRanges<Quad>(mate, range, longest);
-    } else if (alignment % 4 == 0) {
-      CopyRanges<U32>(mate, range, longest);
-    } else {
-      CopyRanges<U8>(mate, range, longest);
+      alignment |= static_cast<U32>(destination) | static_cast<U32>(source) | size;
     }
     if (refused) return false;
+    if (alignment % sizeof(Quad) == 0) {
+      CopyRanges(mate, range, longest);
+      continue;
+    }
+    KEEL_KERNEL_ROLLED
+    for (U32 i = first; i < count && i < first + kTogether; ++i) CopyAny(mate, machine, known(i));
   }
   return true;
 }
@@ -314,7 +339,7 @@ template <class Machine>
 KEEL_KERNEL_FUNCTION void CopyInSmall(Worker team, Worker mate, Machine& machine,
                                       const RowValues& rows, U64 count, Row* near, U64 rows_out) {
   if (team.index + 1 == team.count) LeaveNear(mate, rows, count, near, rows_out);
-  CopyTogether(team, mate, machine, count, [&](U64 i) {
+  CopyTogether(team, mate, machine, count, [&](U32 i) {
     return Known{rows.row[i].destination, rows.row[i].source, rows.size[i]};
   });
 }
@@ -325,9 +350,9 @@ KEEL_KERNEL_FUNCTION void CopyOutSmall(Worker group, Worker worker, Worker team,
                                        Machine& machine, const Piece* pieces, const Row* rows,
                                        U64 count, U64* counts, U64* seen) {
   const U64 next = Machine::Fetch(counts + group.index) + 1;
-  const bool allowed = CopyTogether(team, mate, machine, count, [&](U64 i) {
+  const bool allowed = CopyTogether(team, mate, machine, count, [&](U32 i) {
     return Known{Machine::Fetch(&rows[i].destination), Machine::Fetch(&rows[i].source),
-                 Machine::Fetch(&pieces[i].size)};
+                 static_cast<U32>(Machine::Fetch(&pieces[i].size))};
   });
   if (!allowed) return;
   Machine::Gather();

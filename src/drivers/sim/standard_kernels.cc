@@ -44,6 +44,7 @@ class Machine {
   // A real device's kernel would burn a core of its own; this one shares the host's.
   static void Pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
+  static constexpr bool kRefuses = true;
   kernels::U8* Write(kernels::U64 address, kernels::U64 size) {
     return reinterpret_cast<kernels::U8*>(
         context_.Translate(DeviceAddress(address), Bytes(size), hal::Access::kWrite));

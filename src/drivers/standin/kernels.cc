@@ -42,6 +42,7 @@ class Machine {
   }
   static void Pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
+  static constexpr bool kRefuses = true;
   U8* Write(U64 address, U64 size) { return At(address, size, hal::Access::kWrite); }
   const U8* Read(U64 address, U64 size) { return At(address, size, hal::Access::kRead); }
 
