@@ -16,7 +16,7 @@ namespace {
 // Blocks of the copies' kernel. More pieces than blocks are copied in turns.
 constexpr std::uint32_t kMostBlocks = 2048;
 constexpr std::uint32_t kThreads = 256;
-// Few blocks that are full begin sooner than many that are not.
+// What few blocks wrote comes to the program's kernels sooner than what many did.
 constexpr std::uint32_t kTeamsOfBlock = 2;
 
 using Clock = std::chrono::steady_clock;
