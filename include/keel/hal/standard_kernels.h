@@ -42,10 +42,11 @@ inline constexpr std::string_view kCopyIn = "keel_copy_in";
 // And near[i] = row `direct` + i, for rows_out of them, by the last block.
 inline constexpr std::string_view kCopyInRows = "keel_copy_in_rows";
 inline constexpr std::size_t kMostRows = 96;
-// (rows, u64 n, out u64* near, u64 rows_out): as keel_copy_in_rows does, n rows of a piece each. A
-// block is teams of kTeamThreads, if its threads can be divided into such, and a team copies
-// kRowsTogether rows at a time: fast for rows of a few elements to a thread. The last team leaves
-// the other rows near, which is one too many if nothing is to wait for it.
+// (rows, u64 n, out u64* near, u64 rows_out): as keel_copy_in_rows does, n rows of a piece each,
+// which is less than 2 GiB. A block is teams of kTeamThreads, if its threads can be divided into
+// such, and a team copies kRowsTogether rows at a time: fast for rows of a few elements to a
+// thread. The last team leaves the other rows near, which is one too many if nothing is to wait for
+// it.
 inline constexpr std::string_view kCopyInSmall = "keel_copy_in_small";
 inline constexpr std::size_t kRowsTogether = 4;
 inline constexpr std::size_t kTeamThreads = 256;

@@ -1,5 +1,5 @@
 // Made by tools/kernels/make_ptx.py; change its sources instead.
-// From c7a27f1e9d0b4707360bcf33145d978a27fcc4b78154c9a1bd621d62da0c6824
+// From 6b662c0a2a4ce72915216d9331c4888d5d119202d5c5bcd81b1e343018de454a
 #pragma once
 
 #include <string_view>

@@ -240,8 +240,7 @@ KEEL_KERNEL_FUNCTION void CopyInRows(Worker group, Worker worker, Machine& machi
   }
 }
 
-// --- Small rows
-// -----------------------------------------------------------------------------------
+// --- Small rows ----------------------------------------------------------------------------------
 //
 // What a few small rows take is no copying but waiting, for the row and then for its bytes: each
 // worker has those of several rows on their way at once, and no look-up hangs on another one.
