@@ -100,7 +100,7 @@ TEST_F(RowsTest, GoWithTheLaunchIfTheyFit) {
   constexpr std::size_t kHalf = hal::kernels::kMostRows / 2;
   const Layout fit = LayoutOf(MakeMoving(std::vector<Bytes>(kHalf, 16_B)));
   EXPECT_TRUE(fit.by_value);
-  EXPECT_TRUE(fit.together);
+  EXPECT_TRUE(fit.small_in);
   EXPECT_FALSE(fit.rewrites);
   const Layout many = LayoutOf(MakeMoving(std::vector<Bytes>(kHalf + 1, 16_B)));
   EXPECT_FALSE(many.by_value);
@@ -109,7 +109,7 @@ TEST_F(RowsTest, GoWithTheLaunchIfTheyFit) {
   EXPECT_FALSE(LayoutOf(MakeMoving({16_B}, Policy::kPatch)).by_value) << "nothing goes in";
   const Layout large = LayoutOf(MakeMoving({16_B, 4097_B}));
   EXPECT_TRUE(large.by_value);
-  EXPECT_FALSE(large.together);
+  EXPECT_FALSE(large.small_in);
   EXPECT_FALSE(LayoutOf(MakeMoving({16_MiB})).fetch) << "there is nothing to fetch";
 }
 
@@ -266,7 +266,8 @@ TEST_F(RowsTest, OfEverySizeAndAlignment) {
   for (const Bytes size : {4097_B, 32_KiB, 40'000_B, 100'001_B, 1_MiB}) large.push_back(size);
   for (const std::vector<Bytes>& sizes : {small, large}) {
     const Moving moving = MakeMoving(sizes);
-    EXPECT_EQ(LayoutOf(moving).together, sizes.size() == small.size());
+    EXPECT_EQ(LayoutOf(moving).small_in, sizes.size() == small.size());
+    EXPECT_EQ(LayoutOf(moving).small_out, sizes.size() == small.size());
     const auto executable = Need(Executable::Create(moving.program, bench_.memory(), {.slots = 2}));
     for (const Bytes offset : {0_B, 1_B, 4_B, 8_B, 16_B}) {
       Step step = Launch(*executable, moving, sizes.size(), 3, offset);
@@ -297,47 +298,79 @@ TEST_F(RowsTest, WhatCouldNotBeRewrittenIsRewrittenByTheNextStep) {
   EXPECT_EQ(bench_.device().calls(Primitive::kSetNodeParams), 0u);
 }
 
+// A mark for each block that copies small rows out, as long as all of those are done in one go.
+TEST_F(RowsTest, SmallOnesAreMarkedBlockByBlock) {
+  struct Case {
+    std::size_t rows;
+    Bytes size;
+    std::uint32_t marks;
+  };
+  for (const auto& [rows, size, marks] :
+       {Case{1, 4_KiB, 1}, Case{5, 1_B, 2}, Case{32, 4_KiB, 8}, Case{64, 16_B, 8},
+        Case{65, 16_B, 1}, Case{5, 4097_B, 1}}) {
+    SCOPED_TRACE(rows);
+    const Layout layout = LayoutOf(MakeMoving(std::vector<Bytes>(rows, size)));
+    EXPECT_EQ(layout.small_out, rows <= 64 && size <= 4_KiB);
+    EXPECT_EQ(layout.marks(), marks);
+  }
+  EXPECT_EQ(LayoutOf(MakeMoving({16_B}, Policy::kPatch)).marks(), 1u) << "nothing goes out";
+}
+
 // Marks are counted by blocks where a step copies out, and at once where it does not: the timeline
 // sees one step either way.
 TEST_F(RowsTest, StepsWithAndWithoutCopiesShareATimeline) {
-  const Moving moving = [] {
+  struct Case {
+    std::size_t rows;
+    Bytes size;
+  };
+  // Of several pieces, and of several marks.
+  for (const auto& [rows, size] : {Case{1, 100_KiB}, Case{40, 4_KiB}}) {
+    SCOPED_TRACE(rows);
     ProgramBuilder builder("optional");
-    Moving made;
-    made.in = {builder.Bind({.name = "in", .size = 100_KiB, .policy = Policy::kInPlace})};
-    made.out = {builder.Bind({.name = "out", .size = 100_KiB, .access = BindingAccess::kOut})};
-    builder.Copy({made.out[0]}, {made.in[0]});
-    made.program = Need(std::move(builder).Build());
-    return made;
-  }();
-  ASSERT_TRUE(LayoutOf(moving).may_rest);
-  ASSERT_GT(LayoutOf(moving).pieces_out.size(), 1u);
-  PrimitiveCosts costs;
-  costs.copy_step_us = 0;
-  costs.patch_us = 1e6;
-  const auto executable =
-      Need(Executable::Create(moving.program, bench_.memory(), {.slots = 1, .costs = costs}));
-  int copied = 0;
-  int rested = 0;
-  for (unsigned i = 0; i < 60; ++i) {
-    const Values values = Pattern(100_KiB, i);
-    Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
-    ASSERT_TRUE(IsOk(bench_.memory()->CopyToDevice(
-        bench_.stream(), Need(lease.address(moving.in[0])), values.data(), 100_KiB, Soon())));
-    const bool bound = i % 3 != 2;
-    const Buffer to = Place(Values(values.size()));
-    if (bound) {
-      ASSERT_TRUE(IsOk(lease.Bind(moving.out[0], to)));
+    Moving moving;
+    for (std::size_t i = 0; i < rows; ++i) {
+      const std::string number = std::to_string(i);
+      moving.in.push_back(
+          builder.Bind({.name = "in" + number, .size = size, .policy = Policy::kInPlace}));
+      moving.out.push_back(
+          builder.Bind({.name = "out" + number, .size = size, .access = BindingAccess::kOut}));
+      builder.Copy({moving.out[i]}, {moving.in[i]});
     }
-    ASSERT_TRUE(IsOk(lease.Launch(Soon())));
-    ASSERT_TRUE(IsOk(lease.Wait(Soon())));
-    EXPECT_TRUE(lease.done());
-    (lease.report().copied_out.empty() ? rested : copied) += 1;
-    if (bound) {
-      EXPECT_TRUE(Read(to) == values);
+    moving.program = Need(std::move(builder).Build());
+    const Layout layout = LayoutOf(moving);
+    ASSERT_TRUE(layout.may_rest);
+    ASSERT_GT(layout.pieces_out.size(), 1u);
+    ASSERT_EQ(layout.marks(), rows == 1 ? 1u : Layout::kMostMarks);
+    PrimitiveCosts costs;
+    costs.copy_step_us = 0;
+    costs.patch_us = 1e6;
+    const auto executable =
+        Need(Executable::Create(moving.program, bench_.memory(), {.slots = 1, .costs = costs}));
+    int copied = 0;
+    int rested = 0;
+    for (unsigned i = 0; i < 60; ++i) {
+      Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+      std::vector<Values> values;
+      std::vector<Buffer> to;
+      const bool bound = i % 3 != 2;
+      for (std::size_t row = 0; row < rows; ++row) {
+        values.push_back(Pattern(size, static_cast<unsigned>(i + 100 * row)));
+        ASSERT_TRUE(
+            IsOk(bench_.memory()->CopyToDevice(bench_.stream(), Need(lease.address(moving.in[row])),
+                                               values.back().data(), size, Soon())));
+        if (!bound) continue;
+        to.push_back(Place(Values(values.back().size())));
+        ASSERT_TRUE(IsOk(lease.Bind(moving.out[row], to.back())));
+      }
+      ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+      ASSERT_TRUE(IsOk(lease.Wait(Soon())));
+      EXPECT_TRUE(lease.done());
+      (lease.report().copied_out.empty() ? rested : copied) += 1;
+      for (std::size_t row = 0; row < to.size(); ++row) EXPECT_TRUE(Read(to[row]) == values[row]);
     }
+    EXPECT_GT(copied, 0);
+    EXPECT_GT(rested, 0);
   }
-  EXPECT_GT(copied, 0);
-  EXPECT_GT(rested, 0);
 }
 
 }  // namespace

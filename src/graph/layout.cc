@@ -15,8 +15,11 @@ constexpr std::uint64_t kLeastPiece = 32 << 10;
 constexpr std::uint64_t kMostPieces = 512;  // of a row
 // So many can look their rows up far away, all at once, in less time than fetching them takes.
 constexpr std::size_t kFewPieces = 128;
-// An element for each thread of a block: with larger rows, one to a block uses more of the device.
+// An element for each thread of a team: with larger rows, one to a block uses more of the device.
 constexpr std::uint64_t kSmallRow = 4 << 10;
+// So many go out at once in as many blocks as there are marks. More than that are done sooner by
+// more blocks, although those count each other.
+constexpr std::uint32_t kMostSmallOut = 64;
 
 // Of rows with these sizes: the first of each row, then the rest.
 std::vector<CopyPiece> PiecesOf(std::span<const std::uint64_t> sizes) {
@@ -175,13 +178,15 @@ void Layout::AddRows(const hal::Capabilities& capabilities) {
   }
   pieces_in = PiecesOf(sizes_in);
   pieces_out = PiecesOf(sizes_out);
-  const auto first_pieces_are_at_most = [&](std::uint64_t most) {
-    return std::all_of(pieces_in.begin(), pieces_in.begin() + rows_in,
+  const auto at_most = [](std::span<const CopyPiece> pieces, std::uint64_t most) {
+    return std::all_of(pieces.begin(), pieces.end(),
                        [&](const CopyPiece& piece) { return piece.size <= most; });
   };
   by_value = capabilities.node_update && rows_in != 0 && rows <= hal::kernels::kMostRows &&
-             first_pieces_are_at_most(std::numeric_limits<std::uint32_t>::max());
-  together = by_value && first_pieces_are_at_most(kSmallRow);
+             at_most(pieces_in, std::numeric_limits<std::uint32_t>::max());
+  // A row of several pieces begins with a large one.
+  small_in = by_value && at_most(pieces_in, kSmallRow);
+  small_out = rows_out() != 0 && rows_out() <= kMostSmallOut && at_most(pieces_out, kSmallRow);
   fetch = !by_value && std::max(pieces_in.size(), pieces_out.size()) > kFewPieces;
   may_rest = rows != 0 && !always;
   rewrites |= rows != 0 && !by_value;

@@ -2,6 +2,7 @@
 // binding has, where in a slot's memory its bytes are, which commands use it, and what is copied.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -77,8 +78,10 @@ struct Layout {
   // near for the kernel that copies out. Each launch has its own then, and there is no table in the
   // host's memory: not if there are too many, nothing goes in, or a node cannot be rewritten.
   bool by_value = false;
-  // Whether a block copies several of them at a time: each is small.
-  bool together = false;
+  // Whether several of those that go in are copied at a time: they are values, and each is small.
+  bool small_in = false;
+  // Likewise those that go out, by a few blocks of which each marks the end of its part.
+  bool small_out = false;
   // Whether the rows are fetched from the host's memory once, by a kernel of its own, before the
   // copies that look them up: there are so many pieces that each looking over there takes longer.
   bool fetch = false;
@@ -93,6 +96,14 @@ struct Layout {
   std::uint32_t dynamic = 0;  // how many bindings are
 
   std::uint32_t rows_out() const { return rows - rows_in; }
+  // Words that a step marks when it ends: all of them, each when some of the copies are done.
+  static constexpr std::uint32_t kMostMarks = 8;  // in one line of the host's cache
+  std::uint32_t marks() const { return small_out ? std::min(TeamsFor(rows_out()), kMostMarks) : 1; }
+  // Of threads that copy as many small rows.
+  static std::uint32_t TeamsFor(std::uint32_t small_rows) {
+    constexpr std::uint32_t kTogether = hal::kernels::kRowsTogether;
+    return (small_rows + kTogether - 1) / kTogether;
+  }
 
   static constexpr Bytes kAlignment = Program::kScratchAlignment;
   // Of a slot's memory, behind the homes: counts, and the rows where they are fetched to.

@@ -10,8 +10,10 @@
 namespace keel::graph {
 namespace {
 
-// The mark is alone in its line of the cache: the device writes it while the host writes rows.
+// The marks are alone in their line of the cache: the device writes them while the host writes
+// rows.
 constexpr std::uint64_t kRowsAt = 128;
+static_assert(Layout::kMostMarks * sizeof(std::uint64_t) <= kRowsAt);
 // For the device to be ready with new memory.
 constexpr std::chrono::seconds kPatience{60};
 
@@ -85,10 +87,11 @@ Status Slot::Allocate() {
   control_ = block_ + layout.slot_bytes;
   near_ = control_ + Layout::kAlignment;
   const std::uint64_t fetched_from = layout.fetch ? rows_address().value() : 0;
-  const std::uint64_t control[] = {0, 0, near_.value(), fetched_from};
-  KEEL_TRY(memory.CopyToDevice(context_.capture_stream, control_, control, Bytes(sizeof(control)),
+  const Control control{.counts = {},
+                        .fetch = {.destination = near_.value(), .source = fetched_from}};
+  KEEL_TRY(memory.CopyToDevice(context_.capture_stream, control_, &control, Bytes(sizeof(control)),
                                Deadline::After(kPatience)));
-  timeline_.Watch(static_cast<std::uint64_t*>(pinned_));
+  timeline_.Watch({static_cast<std::uint64_t*>(pinned_), layout.marks()});
   for (std::uint32_t i = 0; i < layout.bindings.size(); ++i) {
     const BindingLayout& binding = layout.bindings[i];
     if (binding.home) homes_[i] = block_ + binding.offset;

@@ -200,6 +200,12 @@ class Slot {
     bool copied = false;  // its rows are what `buffer` says, unless it is marked
     Origin origin = Origin::kDefault;
   };
+  // What is at `control_`.
+  struct Control {
+    std::array<std::uint64_t, Layout::kMostMarks> counts{};  // of the marks
+    CopyRow fetch;                                           // the row that fetches the rows
+  };
+  static_assert(sizeof(Control) <= Layout::kAlignment.count());
   // Where a command was recorded.
   struct Recorded {
     hal::ExecHandle exec;
@@ -278,7 +284,6 @@ class Slot {
   // Memory.
   DeviceAddress block_;   // homes, then the control block
   AliasedBlock aliased_;  // homes that are mapped twice
-  // The count of the marks, and the row that fetches the rows.
   DeviceAddress control_;
   DeviceAddress near_;  // where they are fetched to
   void* pinned_ = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <utility>
 
 #include "graph/commands.h"
@@ -15,11 +16,20 @@ namespace {
 // Blocks of the copies' kernel. More pieces than blocks are copied in turns.
 constexpr std::uint32_t kMostBlocks = 2048;
 constexpr std::uint32_t kThreads = 256;
+// What few blocks wrote comes to the program's kernels sooner than what many did.
+constexpr std::uint32_t kTeamsOfBlock = 2;
 
 using Clock = std::chrono::steady_clock;
 
 std::uint32_t BlocksFor(std::uint64_t pieces) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(pieces, kMostBlocks));
+}
+
+// Blocks of as many teams as it takes, but no more than are good for one.
+hal::LaunchDims DimsOf(std::uint32_t teams, std::uint32_t blocks) {
+  const std::uint32_t of_block = std::min((teams + blocks - 1) / blocks, kTeamsOfBlock);
+  return {.grid = {blocks, 1, 1},
+          .block = {of_block * static_cast<std::uint32_t>(hal::kernels::kTeamThreads), 1, 1}};
 }
 
 std::int64_t NsSince(Clock::time_point begin) {
@@ -38,7 +48,8 @@ hal::KernelLaunch Slot::FetchLaunch(Arguments& arguments) const {
   const Layout& layout = context_.layout;
   const Bytes skipped((layout.pieces_in.size() + layout.pieces_out.size()) * sizeof(CopyPiece));
   arguments[0] = hal::KernelArg::In(context_.pieces + skipped, Bytes(sizeof(CopyPiece)));
-  arguments[1] = hal::KernelArg::In(control_ + Bytes(sizeof(CopyRow)), Bytes(sizeof(CopyRow)));
+  arguments[1] =
+      hal::KernelArg::In(control_ + Bytes(offsetof(Control, fetch)), Bytes(sizeof(CopyRow)));
   arguments[2] = hal::KernelArg::Value(std::uint64_t{1});
   return {.kernel = context_.fetch_kernel,
           .dims = {.grid = {1, 1, 1}, .block = {kThreads, 1, 1}},
@@ -69,19 +80,27 @@ hal::KernelLaunch Slot::CopyInLaunch(Arguments& arguments) const {
 hal::KernelLaunch Slot::CopyInRowsLaunch(Arguments& arguments) const {
   const Layout& layout = context_.layout;
   const std::uint64_t pieces = layout.pieces_in.size();
-  const Bytes in(layout.rows_in * sizeof(CopyRow));
-  arguments = {hal::KernelArg::ValueAt(row_values_.get(), sizeof(*row_values_)),
-               hal::KernelArg::In(context_.pieces, Bytes(pieces * sizeof(CopyPiece))),
-               hal::KernelArg::Value(pieces),
-               hal::KernelArg::Value(std::uint64_t{layout.rows_in}),
-               hal::KernelArg::Value(std::uint64_t{layout.together}),
-               hal::KernelArg::Out(near_ + in, Bytes(layout.rows_out() * sizeof(CopyRow))),
-               hal::KernelArg::Value(std::uint64_t{layout.rows_out()})};
-  const std::uint64_t at_a_time = layout.together ? hal::kernels::kRowsTogether : 1;
+  const DeviceAddress near = near_ + Bytes(layout.rows_in * sizeof(CopyRow));
+  const Bytes left_near(layout.rows_out() * sizeof(CopyRow));
+  arguments[0] = hal::KernelArg::ValueAt(row_values_.get(), sizeof(*row_values_));
+  if (layout.small_in) {
+    arguments[1] = hal::KernelArg::Value(std::uint64_t{layout.rows_in});
+    arguments[2] = hal::KernelArg::Out(near, left_near);
+    arguments[3] = hal::KernelArg::Value(std::uint64_t{layout.rows_out()});
+    // A team more, so that no copy waits for the rows that are left near.
+    const std::uint32_t teams = Layout::TeamsFor(layout.rows_in) + (left_near.empty() ? 0 : 1);
+    return {.kernel = context_.copy_in_kernel,
+            .dims = DimsOf(teams, (teams + kTeamsOfBlock - 1) / kTeamsOfBlock),
+            .args = std::span(arguments).first(4)};
+  }
+  arguments[1] = hal::KernelArg::In(context_.pieces, Bytes(pieces * sizeof(CopyPiece)));
+  arguments[2] = hal::KernelArg::Value(pieces);
+  arguments[3] = hal::KernelArg::Value(std::uint64_t{layout.rows_in});
+  arguments[4] = hal::KernelArg::Out(near, left_near);
+  arguments[5] = hal::KernelArg::Value(std::uint64_t{layout.rows_out()});
   return {.kernel = context_.copy_in_kernel,
-          .dims = {.grid = {BlocksFor((pieces + at_a_time - 1) / at_a_time), 1, 1},
-                   .block = {kThreads, 1, 1}},
-          .args = arguments};
+          .dims = {.grid = {BlocksFor(pieces), 1, 1}, .block = {kThreads, 1, 1}},
+          .args = std::span(arguments).first(6)};
 }
 
 hal::KernelLaunch Slot::CopyOutLaunch(Arguments& arguments) const {
@@ -90,25 +109,38 @@ hal::KernelLaunch Slot::CopyOutLaunch(Arguments& arguments) const {
   const std::uint64_t pieces = layout.pieces_out.size();
   const bool near = layout.fetch || !layout.pieces_in.empty();
   const Bytes in(layout.rows_in * sizeof(CopyRow));
+  const Bytes marks(layout.marks() * sizeof(std::uint64_t));
   arguments[0] = hal::KernelArg::In(context_.pieces + skipped, Bytes(pieces * sizeof(CopyPiece)));
   arguments[1] = hal::KernelArg::In((near ? near_ : rows_address()) + in,
                                     Bytes(layout.rows_out() * sizeof(CopyRow)));
   arguments[2] = hal::KernelArg::Value(pieces);
+  if (layout.small_out) {
+    arguments[3] = hal::KernelArg::InOut(control_, marks);
+    arguments[4] = hal::KernelArg::Out(pinned_address_, marks);
+    return {.kernel = context_.copy_out_kernel,
+            .dims = DimsOf(Layout::TeamsFor(layout.rows_out()), layout.marks()),
+            .args = std::span(arguments).first(5)};
+  }
   arguments[3] = hal::KernelArg::Value(std::uint64_t{layout.rows_out()});
-  arguments[4] = hal::KernelArg::InOut(control_, 8_B);
-  arguments[5] = hal::KernelArg::Out(pinned_address_, 8_B);
+  arguments[4] = hal::KernelArg::InOut(control_, marks);
+  arguments[5] = hal::KernelArg::Out(pinned_address_, marks);
   return {.kernel = context_.copy_out_kernel,
           .dims = {.grid = {BlocksFor(pieces), 1, 1}, .block = {kThreads, 1, 1}},
           .args = std::span(arguments).first(6)};
 }
 
 hal::KernelLaunch Slot::MarkLaunch(Arguments& arguments) const {
-  arguments[0] = hal::KernelArg::InOut(control_, 8_B);
-  arguments[1] = hal::KernelArg::Out(pinned_address_, 8_B);
-  // A step that copies out counts its blocks.
-  const std::uint64_t blocks = BlocksFor(context_.layout.pieces_out.size());
-  arguments[2] = hal::KernelArg::Value(std::max<std::uint64_t>(blocks, 1));
-  return {.kernel = context_.mark_kernel, .dims = {}, .args = std::span(arguments).first(3)};
+  const Layout& layout = context_.layout;
+  const Bytes marks(layout.marks() * sizeof(std::uint64_t));
+  arguments[0] = hal::KernelArg::InOut(control_, marks);
+  arguments[1] = hal::KernelArg::Out(pinned_address_, marks);
+  arguments[2] = hal::KernelArg::Value(std::uint64_t{layout.marks()});
+  // A step that copies out counts its blocks, if they share a mark.
+  const std::uint64_t blocks = layout.small_out ? 1 : BlocksFor(layout.pieces_out.size());
+  arguments[3] = hal::KernelArg::Value(std::max<std::uint64_t>(blocks, 1));
+  return {.kernel = context_.mark_kernel,
+          .dims = {.grid = {1, 1, 1}, .block = {layout.marks(), 1, 1}},
+          .args = std::span(arguments).first(4)};
 }
 
 template <class Put>

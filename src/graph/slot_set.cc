@@ -74,9 +74,12 @@ Result<std::unique_ptr<SlotSet>> SlotSet::Create(std::shared_ptr<const Program> 
   KEEL_ASSIGN(set->module_, hal::Module::LoadStandard(device));
   KEEL_ASSIGN(context.fetch_kernel, set->module_.Find(hal::kernels::kCopyTable));
   KEEL_ASSIGN(context.copy_in_kernel,
-              set->module_.Find(set->layout_->by_value ? hal::kernels::kCopyInRows
-                                                       : hal::kernels::kCopyIn));
-  KEEL_ASSIGN(context.copy_out_kernel, set->module_.Find(hal::kernels::kCopyOut));
+              set->module_.Find(set->layout_->small_in   ? hal::kernels::kCopyInSmall
+                                : set->layout_->by_value ? hal::kernels::kCopyInRows
+                                                         : hal::kernels::kCopyIn));
+  KEEL_ASSIGN(context.copy_out_kernel,
+              set->module_.Find(set->layout_->small_out ? hal::kernels::kCopyOutSmall
+                                                        : hal::kernels::kCopyOut));
   KEEL_ASSIGN(context.mark_kernel, set->module_.Find(hal::kernels::kMark));
   KEEL_ASSIGN(set->capture_stream_, hal::Stream::Create(device));
   context.capture_stream = set->capture_stream_.get();

@@ -1,13 +1,16 @@
-// Timeline: how far a slot's steps are, as a count that the device writes into pinned memory.
+// Timeline: how far a slot's steps are, as counts that the device writes into pinned memory.
 //
-// Monotonic: every step that is launched asks for one mark, at its end, and marks of one slot come
-// in order. Reading it is a load. Waiting looks often at first and then seldom, never burns a core,
-// and sees to it that a lost device ends it. A stream that captures is never asked: that would
-// break the capture.
+// Monotonic: every step that is launched adds one to each count, at its end, and a step is reached
+// when it is in all of them: several parts of the device that end it need not wait for each other
+// then. Steps of one slot come in order. Reading it is a load of each. Waiting looks often at first
+// and then seldom, never burns a core, and sees to it that a lost device ends it. A stream that
+// captures is never asked: that would break the capture.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "keel/base/deadline.h"
 #include "keel/base/result.h"
@@ -23,8 +26,8 @@ class Timeline {
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
-  // `seen` is pinned memory, and zero. Before anything else.
-  void Watch(std::uint64_t* seen) { seen_ = seen; }
+  // `seen` is pinned memory, not empty, and zero. Before anything else.
+  void Watch(std::span<std::uint64_t> seen) { seen_ = seen; }
 
   std::uint64_t launched() const { return launched_.load(std::memory_order_acquire); }
   hal::StreamHandle stream() const { return {stream_.load(std::memory_order_relaxed)}; }
@@ -60,10 +63,14 @@ class Timeline {
     lost_track_.store(false, std::memory_order_release);
   }
   std::uint64_t Seen() const {
-    return std::atomic_ref<std::uint64_t>(*seen_).load(std::memory_order_acquire);
+    std::uint64_t least = ~std::uint64_t{0};
+    for (std::uint64_t& seen : seen_) {
+      least = std::min(least, std::atomic_ref(seen).load(std::memory_order_acquire));
+    }
+    return least;
   }
 
-  std::uint64_t* seen_ = nullptr;
+  std::span<std::uint64_t> seen_;
   std::atomic<std::uint64_t> launched_{0};
   std::atomic<std::uint64_t> stream_{0};
   std::atomic<bool> lost_track_{false};

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 class TimelineTest : public GraphTest {
  protected:
-  TimelineTest() { timeline_.Watch(&seen_); }
+  TimelineTest() { timeline_.Watch({&seen_, 1}); }
   // As the device does.
   void Mark() { std::atomic_ref<std::uint64_t>(seen_).fetch_add(1, std::memory_order_release); }
   Status Wait(std::uint64_t mark, Deadline deadline) {
@@ -51,6 +51,21 @@ TEST_F(TimelineTest, AStepIsReachedWithItsMarkAndNotBefore) {
   EXPECT_FALSE(timeline_.Idle());
   Mark();
   EXPECT_TRUE(timeline_.Idle());
+}
+
+TEST_F(TimelineTest, AStepIsReachedWhenEachOfItsMarksIs) {
+  std::uint64_t seen[3] = {};
+  Timeline timeline;
+  timeline.Watch(seen);
+  timeline.Launched(bench_.stream());
+  for (const int i : {2, 0, 1}) {
+    EXPECT_FALSE(timeline.Reached(1));
+    EXPECT_FALSE(timeline.Idle());
+    seen[i] = 1;
+  }
+  EXPECT_TRUE(timeline.Reached(1));
+  EXPECT_TRUE(timeline.Idle());
+  EXPECT_FALSE(timeline.Reached(2));
 }
 
 TEST_F(TimelineTest, ReadingIsNoDriverCall) {

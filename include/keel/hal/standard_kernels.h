@@ -36,23 +36,33 @@ inline constexpr std::string_view kCopyTable = "keel_copy_table";
 // pieces if nothing is to wait for it. Piece i must be of row i for i < direct: both are looked up
 // at once then.
 inline constexpr std::string_view kCopyIn = "keel_copy_in";
-// (rows, in u64* pieces, u64 n, u64 direct, u64 together, out u64* near, u64 rows_out): copies
-// likewise, with rows that are a value: kMostRows of (u64 destination, u64 source), then kMostRows
-// u32, the size of piece i for i < direct, which is of row i from its beginning and is not looked
-// up in `pieces`. And near[i] = row `direct` + i, for rows_out of them. If `together` is not 0, n
-// is `direct`, and a block copies kRowsTogether at a time: fast for rows of a few elements to a
-// thread.
+// (rows, in u64* pieces, u64 n, u64 direct, out u64* near, u64 rows_out): copies likewise, with
+// rows that are a value: kMostRows of (u64 destination, u64 source), then kMostRows u32, the size
+// of piece i for i < direct, which is of row i from its beginning and is not looked up in `pieces`.
+// And near[i] = row `direct` + i, for rows_out of them, by the last block.
 inline constexpr std::string_view kCopyInRows = "keel_copy_in_rows";
 inline constexpr std::size_t kMostRows = 96;
+// (rows, u64 n, out u64* near, u64 rows_out): as keel_copy_in_rows does, n rows of a piece each,
+// which is less than 2 GiB. A block is teams of kTeamThreads, if its threads can be divided into
+// such, and a team copies kRowsTogether rows at a time: fast for rows of a few elements to a
+// thread. The last team leaves the other rows near, which is one too many if nothing is to wait for
+// it.
+inline constexpr std::string_view kCopyInSmall = "keel_copy_in_small";
 inline constexpr std::size_t kRowsTogether = 4;
+inline constexpr std::size_t kTeamThreads = 256;
 // (in u64* pieces, in u64* rows, u64 n, u64 direct, inout u64* count, out u64* seen): copies as
 // keel_copy_in does. Each block that has copied adds 1 to *count, and the one that makes it a
 // multiple of the blocks writes *seen = *count / blocks, after everything before it is visible. n
 // is not 0.
 inline constexpr std::string_view kCopyOut = "keel_copy_out";
-// (inout u64* count, out u64* seen, u64 by): *count += by, and *seen = *count / by after everything
-// before it is visible: one more, as keel_copy_out marks with `by` blocks. `seen` may be pinned
-// host memory, which the host then reads without a call.
+// (in u64* pieces, in u64* rows, u64 n, inout u64* counts, out u64* seen): piece i is all of row i,
+// and teams copy them as in keel_copy_in_small. Block b writes seen[b] = counts[b] = counts[b] + 1
+// when it has copied: all is done, and visible, when all blocks have. Each waits for none.
+inline constexpr std::string_view kCopyOutSmall = "keel_copy_out_small";
+// (inout u64* counts, out u64* seen, u64 marks, u64 by): counts[i] += by, and seen[i] = counts[i] /
+// by after everything before it is visible, for i < marks: one more, as keel_copy_out marks with
+// `by` blocks, and keel_copy_out_small with as many blocks as marks where `by` is 1. `seen` may be
+// pinned host memory, which the host then reads without a call.
 inline constexpr std::string_view kMark = "keel_mark";
 // A small neural network's. Sums are made in the order of the elements, each by one worker, and no
 // multiplication is fused with an addition: the same bits on every device and for every grid.

@@ -38,6 +38,7 @@ struct Machine {
     return nanoseconds / 1000;
   }
   static __attribute__((device)) void Pause() {}
+  static constexpr bool kRefuses = false;
   __attribute__((device)) U8* Write(U64 address, U64) { return reinterpret_cast<U8*>(address); }
   __attribute__((device)) const U8* Read(U64 address, U64) {
     return reinterpret_cast<const U8*>(address);

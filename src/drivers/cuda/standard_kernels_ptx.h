@@ -1,5 +1,5 @@
 // Made by tools/kernels/make_ptx.py; change its sources instead.
-// From b28a543004bc0f988666433ef8f8c4468d6d91c21d67f7ad7ad11e71336bbce3
+// From 6b662c0a2a4ce72915216d9331c4888d5d119202d5c5bcd81b1e343018de454a
 #pragma once
 
 #include <string_view>
@@ -831,767 +831,565 @@ $L__BB8_31:
 	.param .u64 keel_copy_in_rows_param_2,
 	.param .u64 keel_copy_in_rows_param_3,
 	.param .u64 keel_copy_in_rows_param_4,
-	.param .u64 keel_copy_in_rows_param_5,
-	.param .u64 keel_copy_in_rows_param_6
+	.param .u64 keel_copy_in_rows_param_5
 )
 {
-	.reg .pred 	%p<117>;
+	.reg .pred 	%p<31>;
 	.reg .b16 	%rs<6>;
-	.reg .b32 	%r<14>;
-	.reg .b64 	%rd<595>;
-	ld.param.u64 	%rd309, [keel_copy_in_rows_param_3];
-	mov.b64 	%rd311, keel_copy_in_rows_param_0;
-	mov.u64 	%rd2, %rd311;
+	.reg .b32 	%r<16>;
+	.reg .b64 	%rd<231>;
+	ld.param.u64 	%rd120, [keel_copy_in_rows_param_3];
+	ld.param.u64 	%rd119, [keel_copy_in_rows_param_2];
+	ld.param.u64 	%rd122, [keel_copy_in_rows_param_5];
+	mov.b64 	%rd123, keel_copy_in_rows_param_0;
+	mov.u64 	%rd2, %rd123;
 	mov.u32 	%r3, %ctaid.x;
-	cvt.u64.u32 	%rd3, %r3;
-	ld.param.u64 	%rd313, [keel_copy_in_rows_param_4];
+	cvt.u64.u32 	%rd200, %r3;
 	mov.u32 	%r4, %nctaid.x;
 	cvt.u64.u32 	%rd4, %r4;
 	mov.u32 	%r5, %tid.x;
-	cvt.u64.u32 	%rd594, %r5;
-	mov.u32 	%r6, %ntid.x;
-	cvt.u64.u32 	%rd6, %r6;
-	setp.eq.s64 	%p5, %rd313, 0;
-	@%p5 bra 	$L__BB9_105;
-	shl.b64 	%rd499, %rd3, 2;
-	setp.ge.u64 	%p6, %rd499, %rd309;
-	@%p6 bra 	$L__BB9_139;
-	mov.u64 	%rd314, 0;
-	add.s64 	%rd8, %rd2, 1536;
-	shl.b64 	%rd9, %rd4, 2;
-	shl.b64 	%rd10, %rd594, 4;
-	shl.b64 	%rd11, %rd6, 4;
-	shl.b64 	%rd12, %rd594, 2;
-	shl.b64 	%rd13, %rd6, 2;
-	bra.uni 	$L__BB9_3;
-$L__BB9_104:
-	add.s64 	%rd499, %rd499, %rd9;
-	setp.lt.u64 	%p85, %rd499, %rd309;
-	@%p85 bra 	$L__BB9_3;
-	bra.uni 	$L__BB9_139;
+	cvt.u64.u32 	%rd5, %r5;
+	mov.u32 	%r7, %ntid.x;
+	cvt.u64.u32 	%rd6, %r7;
+	add.s64 	%rd125, %rd200, 1;
+	setp.eq.s64 	%p2, %rd125, %rd4;
+	setp.lt.u64 	%p3, %rd5, %rd122;
+	and.pred  	%p4, %p2, %p3;
+	shl.b64 	%rd196, %rd5, 4;
+	shl.b64 	%rd197, %rd6, 4;
+	@!%p4 bra 	$L__BB9_3;
+	bra.uni 	$L__BB9_1;
+$L__BB9_1:
+	ld.param.u64 	%rd124, [keel_copy_in_rows_param_4];
+	cvta.to.global.u64 	%rd1, %rd124;
+	shl.b64 	%rd126, %rd120, 4;
+	add.s64 	%rd9, %rd2, %rd126;
+	mov.u64 	%rd198, %rd196;
+	mov.u64 	%rd199, %rd5;
+$L__BB9_2:
+	add.s64 	%rd127, %rd9, %rd198;
+	ld.param.u64 	%rd128, [%rd127];
+	add.s64 	%rd129, %rd1, %rd198;
+	st.global.u64 	[%rd129], %rd128;
+	ld.param.u64 	%rd130, [%rd127+8];
+	st.global.u64 	[%rd129+8], %rd130;
+	add.s64 	%rd199, %rd199, %rd6;
+	add.s64 	%rd198, %rd198, %rd197;
+	setp.lt.u64 	%p5, %rd199, %rd122;
+	@%p5 bra 	$L__BB9_2;
 $L__BB9_3:
-	shl.b64 	%rd316, %rd499, 4;
-	add.s64 	%rd317, %rd2, %rd316;
-	ld.param.u64 	%rd15, [%rd317];
-	mul.lo.s64 	%rd318, %rd499, -12;
-	add.s64 	%rd17, %rd317, %rd318;
-	setp.eq.s64 	%p7, %rd15, 0;
-	mov.u64 	%rd500, %rd314;
-	mov.u64 	%rd501, %rd314;
-	mov.u64 	%rd502, %rd314;
-	mov.u64 	%rd503, %rd314;
+	setp.ge.u64 	%p6, %rd200, %rd119;
+	@%p6 bra 	$L__BB9_36;
+	ld.param.u64 	%rd118, [keel_copy_in_rows_param_1];
+	mul.lo.s64 	%rd14, %rd6, 3;
+	add.s64 	%rd15, %rd14, %rd5;
+	shl.b64 	%rd16, %rd5, 2;
+	mul.lo.s64 	%rd17, %rd6, 12;
+	shl.b64 	%rd19, %rd6, 3;
+	shl.b64 	%rd20, %rd6, 2;
+	mul.lo.s64 	%rd22, %rd6, 48;
+	shl.b64 	%rd23, %rd6, 6;
+	shl.b64 	%rd24, %rd6, 5;
+	shl.b64 	%rd25, %rd6, 1;
+	mov.b32 	%r8, 4;
+$L__BB9_5:
+	setp.lt.u64 	%p7, %rd200, %rd120;
+	mul.lo.s64 	%rd131, %rd200, 24;
+	add.s64 	%rd27, %rd118, %rd131;
+	mov.u64 	%rd201, %rd200;
+	@%p7 bra 	$L__BB9_7;
+	ld.u64 %rd201, [%rd27];
+$L__BB9_7:
+	mov.u64 	%rd202, 0;
 	@%p7 bra 	$L__BB9_9;
-	ld.param.u64 	%rd16, [%rd317+8];
-	setp.eq.s64 	%p8, %rd16, 0;
-	mov.u64 	%rd500, 0;
-	mov.u64 	%rd501, %rd500;
-	mov.u64 	%rd502, %rd500;
-	mov.u64 	%rd503, %rd500;
-	@%p8 bra 	$L__BB9_9;
-	ld.param.u32 	%rd503, [%rd17+1536];
-	or.b64  	%rd321, %rd16, %rd15;
-	or.b64  	%rd322, %rd321, %rd503;
-	and.b64  	%rd323, %rd322, 15;
-	setp.eq.s64 	%p9, %rd323, 0;
-	and.b64  	%rd324, %rd322, 3;
-	setp.eq.s64 	%p10, %rd324, 0;
-	selp.b64 	%rd325, 4, 1, %p10;
-	selp.b64 	%rd502, 16, %rd325, %p9;
-	setp.eq.s64 	%p11, %rd502, 4;
-	@%p11 bra 	$L__BB9_8;
-	setp.ne.s64 	%p12, %rd502, 16;
-	mov.u64 	%rd500, %rd15;
-	mov.u64 	%rd501, %rd16;
-	@%p12 bra 	$L__BB9_9;
-	shr.u64 	%rd503, %rd503, 4;
-	mov.u64 	%rd502, 16;
-	mov.u64 	%rd500, %rd15;
-	mov.u64 	%rd501, %rd16;
-	bra.uni 	$L__BB9_9;
-$L__BB9_8:
-	shr.u64 	%rd503, %rd503, 2;
-	mov.u64 	%rd502, 4;
-	mov.u64 	%rd500, %rd15;
-	mov.u64 	%rd501, %rd16;
+	add.s64 	%rd138, %rd27, 8;
+	ld.u64 %rd202, [%rd138];
 $L__BB9_9:
-	or.b64  	%rd330, %rd499, 1;
-	setp.ge.u64 	%p15, %rd330, %rd309;
-	mul.lo.s64 	%rd496, %rd499, 12;
-	shl.b64 	%rd497, %rd499, 2;
-	mov.u64 	%rd504, %rd314;
-	mov.u64 	%rd505, %rd314;
-	mov.u64 	%rd506, %rd314;
-	mov.u64 	%rd507, %rd314;
-	@%p15 bra 	$L__BB9_16;
-	add.s64 	%rd334, %rd17, %rd496;
-	ld.param.u64 	%rd32, [%rd334+16];
-	setp.eq.s64 	%p16, %rd32, 0;
-	mov.u64 	%rd504, 0;
-	mov.u64 	%rd505, %rd504;
-	mov.u64 	%rd506, %rd504;
-	mov.u64 	%rd507, %rd504;
-	@%p16 bra 	$L__BB9_16;
-	ld.param.u64 	%rd33, [%rd334+24];
-	setp.eq.s64 	%p17, %rd33, 0;
-	mov.u64 	%rd504, 0;
-	mov.u64 	%rd505, %rd504;
-	mov.u64 	%rd506, %rd504;
-	mov.u64 	%rd507, %rd504;
-	@%p17 bra 	$L__BB9_16;
-	add.s64 	%rd336, %rd8, %rd497;
-	ld.param.u32 	%rd507, [%rd336+4];
-	or.b64  	%rd339, %rd33, %rd32;
-	or.b64  	%rd340, %rd339, %rd507;
-	and.b64  	%rd341, %rd340, 15;
-	setp.eq.s64 	%p18, %rd341, 0;
-	and.b64  	%rd342, %rd340, 3;
-	setp.eq.s64 	%p19, %rd342, 0;
-	selp.b64 	%rd343, 4, 1, %p19;
-	selp.b64 	%rd506, 16, %rd343, %p18;
-	setp.eq.s64 	%p20, %rd506, 16;
-	@%p20 bra 	$L__BB9_15;
-	setp.ne.s64 	%p21, %rd506, 4;
-	mov.u64 	%rd504, %rd32;
-	mov.u64 	%rd505, %rd33;
-	@%p21 bra 	$L__BB9_16;
-	shr.u64 	%rd507, %rd507, 2;
-	mov.u64 	%rd506, 4;
-	mov.u64 	%rd504, %rd32;
-	mov.u64 	%rd505, %rd33;
-	bra.uni 	$L__BB9_16;
-$L__BB9_15:
-	shr.u64 	%rd507, %rd507, 4;
-	mov.u64 	%rd506, 16;
-	mov.u64 	%rd504, %rd32;
-	mov.u64 	%rd505, %rd33;
-$L__BB9_16:
-	max.u64 	%rd48, %rd507, %rd503;
-	or.b64  	%rd348, %rd499, 2;
-	setp.ge.u64 	%p26, %rd348, %rd309;
-	mov.u64 	%rd508, %rd314;
-	mov.u64 	%rd509, %rd314;
-	mov.u64 	%rd510, %rd314;
-	mov.u64 	%rd511, %rd314;
-	@%p26 bra 	$L__BB9_23;
-	add.s64 	%rd352, %rd17, %rd496;
-	ld.param.u64 	%rd49, [%rd352+32];
-	setp.eq.s64 	%p27, %rd49, 0;
-	mov.u64 	%rd508, 0;
-	mov.u64 	%rd509, %rd508;
-	mov.u64 	%rd510, %rd508;
-	mov.u64 	%rd511, %rd508;
-	@%p27 bra 	$L__BB9_23;
-	ld.param.u64 	%rd50, [%rd352+40];
-	setp.eq.s64 	%p28, %rd50, 0;
-	mov.u64 	%rd508, 0;
-	mov.u64 	%rd509, %rd508;
-	mov.u64 	%rd510, %rd508;
-	mov.u64 	%rd511, %rd508;
-	@%p28 bra 	$L__BB9_23;
-	add.s64 	%rd354, %rd8, %rd497;
-	ld.param.u32 	%rd511, [%rd354+8];
-	or.b64  	%rd357, %rd50, %rd49;
-	or.b64  	%rd358, %rd357, %rd511;
-	and.b64  	%rd359, %rd358, 15;
-	setp.eq.s64 	%p29, %rd359, 0;
-	and.b64  	%rd360, %rd358, 3;
-	setp.eq.s64 	%p30, %rd360, 0;
-	selp.b64 	%rd361, 4, 1, %p30;
-	selp.b64 	%rd510, 16, %rd361, %p29;
-	setp.eq.s64 	%p31, %rd510, 16;
-	@%p31 bra 	$L__BB9_22;
-	setp.ne.s64 	%p32, %rd510, 4;
-	mov.u64 	%rd508, %rd49;
-	mov.u64 	%rd509, %rd50;
-	@%p32 bra 	$L__BB9_23;
-	shr.u64 	%rd511, %rd511, 2;
-	mov.u64 	%rd510, 4;
-	mov.u64 	%rd508, %rd49;
-	mov.u64 	%rd509, %rd50;
-	bra.uni 	$L__BB9_23;
-$L__BB9_22:
-	shr.u64 	%rd511, %rd511, 4;
-	mov.u64 	%rd510, 16;
-	mov.u64 	%rd508, %rd49;
-	mov.u64 	%rd509, %rd50;
-$L__BB9_23:
-	setp.eq.s64 	%p13, %rd503, 0;
-	setp.eq.s64 	%p14, %rd502, 16;
-	setp.eq.s64 	%p22, %rd507, 0;
-	setp.eq.s64 	%p23, %rd506, 16;
-	max.u64 	%rd65, %rd511, %rd48;
-	setp.eq.s64 	%p33, %rd511, 0;
-	setp.eq.s64 	%p34, %rd510, 16;
-	or.b64  	%rd366, %rd499, 3;
-	setp.ge.u64 	%p37, %rd366, %rd309;
-	mov.u64 	%rd512, %rd314;
-	mov.u64 	%rd513, %rd314;
-	mov.u64 	%rd514, %rd314;
-	mov.u64 	%rd515, %rd314;
-	@%p37 bra 	$L__BB9_30;
-	add.s64 	%rd370, %rd17, %rd496;
-	ld.param.u64 	%rd66, [%rd370+48];
-	setp.eq.s64 	%p38, %rd66, 0;
-	mov.u64 	%rd512, 0;
-	mov.u64 	%rd513, %rd512;
-	mov.u64 	%rd514, %rd512;
-	mov.u64 	%rd515, %rd512;
-	@%p38 bra 	$L__BB9_30;
-	ld.param.u64 	%rd67, [%rd370+56];
-	setp.eq.s64 	%p39, %rd67, 0;
-	mov.u64 	%rd512, 0;
-	mov.u64 	%rd513, %rd512;
-	mov.u64 	%rd514, %rd512;
-	mov.u64 	%rd515, %rd512;
-	@%p39 bra 	$L__BB9_30;
-	add.s64 	%rd372, %rd8, %rd497;
-	ld.param.u32 	%rd515, [%rd372+12];
-	or.b64  	%rd375, %rd67, %rd66;
-	or.b64  	%rd376, %rd375, %rd515;
-	and.b64  	%rd377, %rd376, 15;
-	setp.eq.s64 	%p40, %rd377, 0;
-	and.b64  	%rd378, %rd376, 3;
-	setp.eq.s64 	%p41, %rd378, 0;
-	selp.b64 	%rd379, 4, 1, %p41;
-	selp.b64 	%rd514, 16, %rd379, %p40;
-	setp.eq.s64 	%p42, %rd514, 16;
-	@%p42 bra 	$L__BB9_29;
-	setp.ne.s64 	%p43, %rd514, 4;
-	mov.u64 	%rd512, %rd66;
-	mov.u64 	%rd513, %rd67;
-	@%p43 bra 	$L__BB9_30;
-	shr.u64 	%rd515, %rd515, 2;
-	mov.u64 	%rd514, 4;
-	mov.u64 	%rd512, %rd66;
-	mov.u64 	%rd513, %rd67;
-	bra.uni 	$L__BB9_30;
-$L__BB9_29:
-	shr.u64 	%rd515, %rd515, 4;
-	mov.u64 	%rd514, 16;
-	mov.u64 	%rd512, %rd66;
-	mov.u64 	%rd513, %rd67;
-$L__BB9_30:
-	or.pred  	%p1, %p14, %p13;
-	or.pred  	%p24, %p23, %p22;
-	and.pred  	%p2, %p1, %p24;
-	or.pred  	%p35, %p34, %p33;
-	and.pred  	%p3, %p2, %p35;
-	max.u64 	%rd82, %rd515, %rd65;
-	setp.eq.s64 	%p44, %rd515, 0;
-	setp.eq.s64 	%p45, %rd514, 16;
-	or.pred  	%p46, %p45, %p44;
-	and.pred  	%p48, %p3, %p46;
-	setp.le.u64 	%p116, %rd82, %rd594;
-	@!%p48 bra 	$L__BB9_50;
-	bra.uni 	$L__BB9_31;
-$L__BB9_31:
-	@%p116 bra 	$L__BB9_104;
-	mov.u64 	%rd524, %rd594;
-	bra.uni 	$L__BB9_33;
-$L__BB9_49:
-	add.s64 	%rd524, %rd524, %rd6;
-	add.s64 	%rd501, %rd501, %rd11;
-	add.s64 	%rd505, %rd505, %rd11;
-	add.s64 	%rd509, %rd509, %rd11;
-	add.s64 	%rd513, %rd513, %rd11;
-	add.s64 	%rd500, %rd500, %rd11;
-	add.s64 	%rd504, %rd504, %rd11;
-	add.s64 	%rd508, %rd508, %rd11;
-	add.s64 	%rd512, %rd512, %rd11;
-	setp.lt.u64 	%p84, %rd524, %rd82;
-	@%p84 bra 	$L__BB9_33;
-	bra.uni 	$L__BB9_104;
+	setp.ge.u64 	%p9, %rd200, %rd120;
+	@%p9 bra 	$L__BB9_11;
+	shl.b64 	%rd143, %rd200, 2;
+	add.s64 	%rd144, %rd2, %rd143;
+	ld.param.u32 	%rd35, [%rd144+1536];
+	bra.uni 	$L__BB9_12;
+$L__BB9_11:
+	add.s64 	%rd140, %rd27, 16;
+	ld.u64 %rd35, [%rd140];
+$L__BB9_12:
+	shl.b64 	%rd145, %rd201, 4;
+	add.s64 	%rd36, %rd2, %rd145;
+	ld.param.u64 	%rd37, [%rd36];
+	setp.eq.s64 	%p10, %rd37, 0;
+	mov.u32 	%r15, %r8;
+	@%p10 bra 	$L__BB9_34;
+	add.s64 	%rd75, %rd37, %rd202;
+	ld.param.u64 	%rd146, [%rd36+8];
+	add.s64 	%rd74, %rd146, %rd202;
+	setp.eq.s64 	%p11, %rd75, 0;
+	setp.eq.s64 	%p12, %rd74, 0;
+	or.pred  	%p1, %p11, %p12;
+	@%p1 bra 	$L__BB9_33;
+	bra.uni 	$L__BB9_14;
 $L__BB9_33:
-	setp.ge.u64 	%p76, %rd524, %rd503;
-	mov.u64 	%rd531, 0;
-	mov.u64 	%rd525, %rd531;
-	mov.u64 	%rd526, %rd531;
-	@%p76 bra 	$L__BB9_35;
-	add.s64 	%rd92, %rd501, %rd10;
-	ld.v2.u64 	{%rd525, %rd526}, [%rd92];
+	selp.u32 	%r15, 1, 0, %p1;
+$L__BB9_34:
+	or.b32  	%r14, %r15, 4;
+	setp.eq.s32 	%p29, %r14, 4;
+	@%p29 bra 	$L__BB9_35;
+	bra.uni 	$L__BB9_36;
 $L__BB9_35:
-	setp.ge.u64 	%p77, %rd524, %rd507;
-	mov.u64 	%rd527, %rd531;
-	mov.u64 	%rd528, %rd531;
-	@%p77 bra 	$L__BB9_37;
-	add.s64 	%rd97, %rd505, %rd10;
-	ld.v2.u64 	{%rd527, %rd528}, [%rd97];
-$L__BB9_37:
-	setp.ge.u64 	%p78, %rd524, %rd511;
-	mov.u64 	%rd529, %rd531;
-	mov.u64 	%rd530, %rd531;
-	@%p78 bra 	$L__BB9_39;
-	add.s64 	%rd102, %rd509, %rd10;
-	ld.v2.u64 	{%rd529, %rd530}, [%rd102];
-$L__BB9_39:
-	setp.ge.u64 	%p79, %rd524, %rd515;
-	mov.u64 	%rd532, %rd531;
-	@%p79 bra 	$L__BB9_41;
-	add.s64 	%rd107, %rd513, %rd10;
-	ld.v2.u64 	{%rd531, %rd532}, [%rd107];
-$L__BB9_41:
-	@%p76 bra 	$L__BB9_43;
-	add.s64 	%rd112, %rd500, %rd10;
-	st.v2.u64 	[%rd112], {%rd525, %rd526};
-$L__BB9_43:
-	@%p77 bra 	$L__BB9_45;
-	add.s64 	%rd113, %rd504, %rd10;
-	st.v2.u64 	[%rd113], {%rd527, %rd528};
-$L__BB9_45:
-	@%p78 bra 	$L__BB9_47;
-	add.s64 	%rd114, %rd508, %rd10;
-	st.v2.u64 	[%rd114], {%rd529, %rd530};
-$L__BB9_47:
-	@%p79 bra 	$L__BB9_49;
-	add.s64 	%rd115, %rd512, %rd10;
-	st.v2.u64 	[%rd115], {%rd531, %rd532};
-	bra.uni 	$L__BB9_49;
-$L__BB9_50:
-	@%p116 bra 	$L__BB9_104;
-	setp.eq.s64 	%p51, %rd502, 4;
-	setp.ne.s64 	%p52, %rd502, 16;
-	mov.u64 	%rd533, %rd512;
-	mov.u64 	%rd534, %rd512;
-	mov.u64 	%rd535, %rd508;
-	mov.u64 	%rd536, %rd508;
-	mov.u64 	%rd537, %rd504;
-	mov.u64 	%rd538, %rd504;
-	mov.u64 	%rd539, %rd500;
-	mov.u64 	%rd540, %rd500;
-	mov.u64 	%rd541, %rd513;
-	mov.u64 	%rd542, %rd513;
-	mov.u64 	%rd543, %rd509;
-	mov.u64 	%rd544, %rd509;
-	mov.u64 	%rd545, %rd505;
-	mov.u64 	%rd546, %rd505;
-	mov.u64 	%rd547, %rd501;
-	mov.u64 	%rd548, %rd501;
-	mov.u64 	%rd549, %rd594;
-	bra.uni 	$L__BB9_52;
-$L__BB9_101:
-	add.s64 	%rd412, %rd534, %rd10;
-	st.v2.u64 	[%rd412], {%rd560, %rd561};
-$L__BB9_103:
-	add.s64 	%rd549, %rd549, %rd6;
-	add.s64 	%rd548, %rd548, %rd11;
-	add.s64 	%rd547, %rd547, %rd13;
-	add.s64 	%rd546, %rd546, %rd11;
-	add.s64 	%rd545, %rd545, %rd13;
-	add.s64 	%rd544, %rd544, %rd11;
-	add.s64 	%rd543, %rd543, %rd13;
-	add.s64 	%rd542, %rd542, %rd11;
-	add.s64 	%rd541, %rd541, %rd13;
-	add.s64 	%rd540, %rd540, %rd11;
-	add.s64 	%rd539, %rd539, %rd13;
-	add.s64 	%rd538, %rd538, %rd11;
-	add.s64 	%rd537, %rd537, %rd13;
-	add.s64 	%rd536, %rd536, %rd11;
-	add.s64 	%rd535, %rd535, %rd13;
-	add.s64 	%rd534, %rd534, %rd11;
-	add.s64 	%rd533, %rd533, %rd13;
-	setp.lt.u64 	%p74, %rd549, %rd82;
-	@%p74 bra 	$L__BB9_52;
-	bra.uni 	$L__BB9_104;
-$L__BB9_52:
-	setp.ge.u64 	%p50, %rd549, %rd503;
-	mov.u64 	%rd561, 0;
-	mov.u64 	%rd551, %rd561;
-	mov.u64 	%rd552, %rd561;
-	@%p50 bra 	$L__BB9_59;
-	@%p51 bra 	$L__BB9_56;
-	@%p52 bra 	$L__BB9_57;
-	add.s64 	%rd385, %rd548, %rd10;
-	ld.v2.u64 	{%rd551, %rd552}, [%rd385];
-	bra.uni 	$L__BB9_59;
-$L__BB9_56:
-	add.s64 	%rd384, %rd547, %rd12;
-	ld.u32 	%rd551, [%rd384];
-	bra.uni 	$L__BB9_58;
-$L__BB9_57:
-	add.s64 	%rd386, %rd501, %rd549;
-	ld.u8 	%rd551, [%rd386];
-$L__BB9_58:
-	mov.u64 	%rd552, %rd561;
-$L__BB9_59:
-	setp.ge.u64 	%p53, %rd549, %rd507;
-	mov.u64 	%rd554, %rd561;
-	mov.u64 	%rd555, %rd561;
-	@%p53 bra 	$L__BB9_66;
-	@%p23 bra 	$L__BB9_63;
-	setp.ne.s64 	%p55, %rd506, 4;
-	@%p55 bra 	$L__BB9_64;
-	add.s64 	%rd389, %rd545, %rd12;
-	ld.u32 	%rd554, [%rd389];
-	bra.uni 	$L__BB9_65;
-$L__BB9_63:
-	add.s64 	%rd390, %rd546, %rd10;
-	ld.v2.u64 	{%rd554, %rd555}, [%rd390];
-	bra.uni 	$L__BB9_66;
-$L__BB9_64:
-	add.s64 	%rd391, %rd505, %rd549;
-	ld.u8 	%rd554, [%rd391];
-$L__BB9_65:
-	mov.u64 	%rd555, %rd561;
-$L__BB9_66:
-	setp.ge.u64 	%p56, %rd549, %rd511;
-	mov.u64 	%rd557, %rd561;
-	mov.u64 	%rd558, %rd561;
-	@%p56 bra 	$L__BB9_73;
-	@%p34 bra 	$L__BB9_70;
-	setp.ne.s64 	%p58, %rd510, 4;
-	@%p58 bra 	$L__BB9_71;
-	add.s64 	%rd394, %rd543, %rd12;
-	ld.u32 	%rd557, [%rd394];
-	bra.uni 	$L__BB9_72;
-$L__BB9_70:
-	add.s64 	%rd395, %rd544, %rd10;
-	ld.v2.u64 	{%rd557, %rd558}, [%rd395];
-	bra.uni 	$L__BB9_73;
-$L__BB9_71:
-	add.s64 	%rd396, %rd509, %rd549;
-	ld.u8 	%rd557, [%rd396];
-$L__BB9_72:
-	mov.u64 	%rd558, %rd561;
-$L__BB9_73:
-	setp.ge.u64 	%p59, %rd549, %rd515;
-	mov.u64 	%rd560, %rd561;
-	@%p59 bra 	$L__BB9_79;
-	@%p45 bra 	$L__BB9_77;
-	setp.ne.s64 	%p61, %rd514, 4;
-	@%p61 bra 	$L__BB9_78;
-	add.s64 	%rd399, %rd541, %rd12;
-	ld.u32 	%rd560, [%rd399];
-	bra.uni 	$L__BB9_79;
-$L__BB9_77:
-	add.s64 	%rd400, %rd542, %rd10;
-	ld.v2.u64 	{%rd560, %rd561}, [%rd400];
-	bra.uni 	$L__BB9_79;
-$L__BB9_78:
-	add.s64 	%rd401, %rd513, %rd549;
-	ld.u8 	%rd560, [%rd401];
-$L__BB9_79:
-	@%p50 bra 	$L__BB9_85;
-	@%p51 bra 	$L__BB9_83;
-	@%p52 bra 	$L__BB9_84;
-	add.s64 	%rd403, %rd540, %rd10;
-	st.v2.u64 	[%rd403], {%rd551, %rd552};
-	bra.uni 	$L__BB9_85;
-$L__BB9_83:
-	add.s64 	%rd402, %rd539, %rd12;
-	st.u32 	[%rd402], %rd551;
-	bra.uni 	$L__BB9_85;
-$L__BB9_84:
-	add.s64 	%rd404, %rd500, %rd549;
-	st.u8 	[%rd404], %rd551;
-$L__BB9_85:
-	@%p53 bra 	$L__BB9_91;
-	@%p23 bra 	$L__BB9_89;
-	setp.ne.s64 	%p67, %rd506, 4;
-	@%p67 bra 	$L__BB9_90;
-	add.s64 	%rd405, %rd537, %rd12;
-	st.u32 	[%rd405], %rd554;
-	bra.uni 	$L__BB9_91;
-$L__BB9_89:
-	add.s64 	%rd406, %rd538, %rd10;
-	st.v2.u64 	[%rd406], {%rd554, %rd555};
-	bra.uni 	$L__BB9_91;
-$L__BB9_90:
-	add.s64 	%rd407, %rd504, %rd549;
-	st.u8 	[%rd407], %rd554;
-$L__BB9_91:
-	@%p56 bra 	$L__BB9_97;
-	@%p34 bra 	$L__BB9_95;
-	setp.ne.s64 	%p70, %rd510, 4;
-	@%p70 bra 	$L__BB9_96;
-	add.s64 	%rd408, %rd535, %rd12;
-	st.u32 	[%rd408], %rd557;
-	bra.uni 	$L__BB9_97;
-$L__BB9_95:
-	add.s64 	%rd409, %rd536, %rd10;
-	st.v2.u64 	[%rd409], {%rd557, %rd558};
-	bra.uni 	$L__BB9_97;
-$L__BB9_96:
-	add.s64 	%rd410, %rd508, %rd549;
-	st.u8 	[%rd410], %rd557;
-$L__BB9_97:
-	@%p59 bra 	$L__BB9_103;
-	@%p45 bra 	$L__BB9_101;
-	setp.ne.s64 	%p73, %rd514, 4;
-	@%p73 bra 	$L__BB9_102;
-	add.s64 	%rd411, %rd533, %rd12;
-	st.u32 	[%rd411], %rd560;
-	bra.uni 	$L__BB9_103;
-$L__BB9_102:
-	add.s64 	%rd413, %rd512, %rd549;
-	st.u8 	[%rd413], %rd560;
-	bra.uni 	$L__BB9_103;
-$L__BB9_105:
-	ld.param.u64 	%rd308, [keel_copy_in_rows_param_2];
-	setp.ge.u64 	%p86, %rd3, %rd308;
-	@%p86 bra 	$L__BB9_139;
-	ld.param.u64 	%rd307, [keel_copy_in_rows_param_1];
-	mul.lo.s64 	%rd196, %rd6, 3;
-	add.s64 	%rd197, %rd196, %rd594;
-	shl.b64 	%rd198, %rd594, 2;
-	mul.lo.s64 	%rd199, %rd6, 12;
-	shl.b64 	%rd200, %rd6, 4;
-	shl.b64 	%rd201, %rd6, 3;
-	shl.b64 	%rd202, %rd6, 2;
-	shl.b64 	%rd203, %rd594, 4;
-	mul.lo.s64 	%rd204, %rd6, 48;
-	shl.b64 	%rd205, %rd6, 6;
-	shl.b64 	%rd206, %rd6, 5;
-	shl.b64 	%rd207, %rd6, 1;
-	mov.b32 	%r7, 7;
-	mov.u64 	%rd562, %rd3;
-	bra.uni 	$L__BB9_107;
-$L__BB9_138:
-	add.s64 	%rd562, %rd562, %rd4;
-	setp.lt.u64 	%p111, %rd562, %rd308;
-	@%p111 bra 	$L__BB9_107;
-	bra.uni 	$L__BB9_139;
-$L__BB9_107:
-	setp.lt.u64 	%p87, %rd562, %rd309;
-	mul.lo.s64 	%rd422, %rd562, 24;
-	add.s64 	%rd209, %rd307, %rd422;
-	mov.u64 	%rd563, %rd562;
-	@%p87 bra 	$L__BB9_109;
-	ld.u64 %rd563, [%rd209];
-$L__BB9_109:
-	mov.u64 	%rd564, 0;
-	@%p87 bra 	$L__BB9_111;
-	add.s64 	%rd429, %rd209, 8;
-	ld.u64 %rd564, [%rd429];
-$L__BB9_111:
-	setp.ge.u64 	%p89, %rd562, %rd309;
-	@%p89 bra 	$L__BB9_113;
-	shl.b64 	%rd434, %rd562, 2;
-	add.s64 	%rd435, %rd2, %rd434;
-	ld.param.u32 	%rd217, [%rd435+1536];
-	bra.uni 	$L__BB9_114;
-$L__BB9_113:
-	add.s64 	%rd431, %rd209, 16;
-	ld.u64 %rd217, [%rd431];
-$L__BB9_114:
-	shl.b64 	%rd436, %rd563, 4;
-	add.s64 	%rd218, %rd2, %rd436;
-	ld.param.u64 	%rd219, [%rd218];
-	setp.eq.s64 	%p90, %rd219, 0;
-	mov.u32 	%r13, %r7;
-	@%p90 bra 	$L__BB9_136;
-	add.s64 	%rd257, %rd219, %rd564;
-	ld.param.u64 	%rd437, [%rd218+8];
-	add.s64 	%rd256, %rd437, %rd564;
-	setp.eq.s64 	%p91, %rd257, 0;
-	setp.eq.s64 	%p92, %rd256, 0;
-	or.pred  	%p4, %p91, %p92;
-	@%p4 bra 	$L__BB9_135;
-	bra.uni 	$L__BB9_116;
-$L__BB9_135:
-	selp.u32 	%r13, 1, 0, %p4;
-$L__BB9_136:
-	setp.eq.s32 	%p109, %r13, 7;
-	@%p109 bra 	$L__BB9_138;
-	setp.ne.s32 	%p110, %r13, 0;
-	@%p110 bra 	$L__BB9_142;
-	bra.uni 	$L__BB9_138;
-$L__BB9_116:
-	or.b64  	%rd439, %rd257, %rd217;
-	or.b64  	%rd440, %rd439, %rd256;
-	and.b64  	%rd441, %rd440, 15;
-	setp.eq.s64 	%p93, %rd441, 0;
-	and.b64  	%rd442, %rd440, 3;
-	setp.eq.s64 	%p94, %rd442, 0;
-	selp.b64 	%rd443, 4, 1, %p94;
-	selp.b64 	%rd438, 16, %rd443, %p93;
-	setp.eq.s64 	%p95, %rd438, 4;
-	@%p95 bra 	$L__BB9_124;
-	setp.ne.s64 	%p96, %rd438, 16;
-	@%p96 bra 	$L__BB9_130;
-	shr.u64 	%rd222, %rd217, 4;
-	setp.ge.u64 	%p101, %rd197, %rd222;
-	mov.u64 	%rd570, %rd594;
-	@%p101 bra 	$L__BB9_121;
-	add.s64 	%rd575, %rd257, %rd204;
-	add.s64 	%rd574, %rd256, %rd204;
-	add.s64 	%rd573, %rd257, %rd206;
-	add.s64 	%rd572, %rd257, %rd200;
-	add.s64 	%rd569, %rd256, %rd206;
-	add.s64 	%rd568, %rd256, %rd200;
-	mov.u64 	%rd567, %rd256;
-	mov.u64 	%rd570, %rd594;
-	mov.u64 	%rd571, %rd257;
-$L__BB9_120:
-	add.s64 	%rd455, %rd567, %rd203;
-	ld.v2.u64 	{%rd456, %rd457}, [%rd455];
-	add.s64 	%rd458, %rd568, %rd203;
-	ld.v2.u64 	{%rd459, %rd460}, [%rd458];
-	add.s64 	%rd461, %rd569, %rd203;
-	ld.v2.u64 	{%rd462, %rd463}, [%rd461];
-	add.s64 	%rd464, %rd574, %rd203;
-	ld.v2.u64 	{%rd465, %rd466}, [%rd464];
-	add.s64 	%rd467, %rd571, %rd203;
-	st.v2.u64 	[%rd467], {%rd456, %rd457};
-	add.s64 	%rd468, %rd572, %rd203;
-	st.v2.u64 	[%rd468], {%rd459, %rd460};
-	add.s64 	%rd469, %rd573, %rd203;
-	st.v2.u64 	[%rd469], {%rd462, %rd463};
-	add.s64 	%rd470, %rd575, %rd203;
-	st.v2.u64 	[%rd470], {%rd465, %rd466};
-	add.s64 	%rd575, %rd575, %rd205;
-	add.s64 	%rd574, %rd574, %rd205;
-	add.s64 	%rd573, %rd573, %rd205;
-	add.s64 	%rd572, %rd572, %rd205;
-	add.s64 	%rd571, %rd571, %rd205;
-	add.s64 	%rd570, %rd570, %rd202;
-	add.s64 	%rd471, %rd196, %rd570;
-	add.s64 	%rd569, %rd569, %rd205;
-	add.s64 	%rd568, %rd568, %rd205;
-	add.s64 	%rd567, %rd567, %rd205;
-	setp.lt.u64 	%p102, %rd471, %rd222;
-	@%p102 bra 	$L__BB9_120;
-$L__BB9_121:
-	setp.ge.u64 	%p103, %rd570, %rd222;
-	@%p103 bra 	$L__BB9_135;
-	shl.b64 	%rd576, %rd570, 4;
-$L__BB9_123:
-	add.s64 	%rd472, %rd256, %rd576;
-	ld.v2.u64 	{%rd473, %rd474}, [%rd472];
-	add.s64 	%rd475, %rd257, %rd576;
-	st.v2.u64 	[%rd475], {%rd473, %rd474};
-	add.s64 	%rd570, %rd570, %rd6;
-	add.s64 	%rd576, %rd576, %rd200;
-	setp.lt.u64 	%p104, %rd570, %rd222;
-	@%p104 bra 	$L__BB9_123;
-	bra.uni 	$L__BB9_135;
-$L__BB9_124:
-	shr.u64 	%rd255, %rd217, 2;
-	setp.ge.u64 	%p97, %rd197, %rd255;
-	mov.u64 	%rd582, %rd594;
-	@%p97 bra 	$L__BB9_127;
-	add.s64 	%rd587, %rd257, %rd199;
-	add.s64 	%rd586, %rd256, %rd199;
-	add.s64 	%rd585, %rd257, %rd201;
-	add.s64 	%rd584, %rd257, %rd202;
-	add.s64 	%rd581, %rd256, %rd201;
-	add.s64 	%rd580, %rd256, %rd202;
-	mov.u64 	%rd579, %rd256;
-	mov.u64 	%rd582, %rd594;
-	mov.u64 	%rd583, %rd257;
-$L__BB9_126:
-	add.s64 	%rd444, %rd579, %rd198;
-	ld.u32 	%r8, [%rd444];
-	add.s64 	%rd445, %rd580, %rd198;
-	ld.u32 	%r9, [%rd445];
-	add.s64 	%rd446, %rd581, %rd198;
-	ld.u32 	%r10, [%rd446];
-	add.s64 	%rd447, %rd586, %rd198;
-	ld.u32 	%r11, [%rd447];
-	add.s64 	%rd448, %rd583, %rd198;
-	st.u32 	[%rd448], %r8;
-	add.s64 	%rd449, %rd584, %rd198;
-	st.u32 	[%rd449], %r9;
-	add.s64 	%rd450, %rd585, %rd198;
-	st.u32 	[%rd450], %r10;
-	add.s64 	%rd451, %rd587, %rd198;
-	st.u32 	[%rd451], %r11;
-	add.s64 	%rd587, %rd587, %rd200;
-	add.s64 	%rd586, %rd586, %rd200;
-	add.s64 	%rd585, %rd585, %rd200;
-	add.s64 	%rd584, %rd584, %rd200;
-	add.s64 	%rd583, %rd583, %rd200;
-	add.s64 	%rd582, %rd582, %rd202;
-	add.s64 	%rd452, %rd196, %rd582;
-	add.s64 	%rd581, %rd581, %rd200;
-	add.s64 	%rd580, %rd580, %rd200;
-	add.s64 	%rd579, %rd579, %rd200;
-	setp.lt.u64 	%p98, %rd452, %rd255;
-	@%p98 bra 	$L__BB9_126;
-$L__BB9_127:
-	setp.ge.u64 	%p99, %rd582, %rd255;
-	@%p99 bra 	$L__BB9_135;
-	shl.b64 	%rd588, %rd582, 2;
-$L__BB9_129:
-	add.s64 	%rd453, %rd256, %rd588;
-	ld.u32 	%r12, [%rd453];
-	add.s64 	%rd454, %rd257, %rd588;
-	st.u32 	[%rd454], %r12;
-	add.s64 	%rd582, %rd582, %rd6;
-	add.s64 	%rd588, %rd588, %rd202;
-	setp.lt.u64 	%p100, %rd582, %rd255;
-	@%p100 bra 	$L__BB9_129;
-	bra.uni 	$L__BB9_135;
-$L__BB9_130:
-	setp.ge.u64 	%p105, %rd197, %rd217;
-	mov.u64 	%rd591, %rd594;
-	@%p105 bra 	$L__BB9_133;
-	add.s64 	%rd288, %rd257, %rd196;
-	add.s64 	%rd289, %rd256, %rd196;
-	add.s64 	%rd290, %rd257, %rd207;
-	add.s64 	%rd291, %rd257, %rd6;
-	add.s64 	%rd292, %rd256, %rd207;
-	add.s64 	%rd293, %rd256, %rd6;
-	mov.u64 	%rd591, %rd594;
-$L__BB9_132:
-	add.s64 	%rd476, %rd256, %rd591;
-	ld.u8 	%rs1, [%rd476];
-	add.s64 	%rd477, %rd293, %rd591;
-	ld.u8 	%rs2, [%rd477];
-	add.s64 	%rd478, %rd292, %rd591;
-	ld.u8 	%rs3, [%rd478];
-	add.s64 	%rd479, %rd289, %rd591;
-	ld.u8 	%rs4, [%rd479];
-	add.s64 	%rd480, %rd257, %rd591;
-	st.u8 	[%rd480], %rs1;
-	add.s64 	%rd481, %rd291, %rd591;
-	st.u8 	[%rd481], %rs2;
-	add.s64 	%rd482, %rd290, %rd591;
-	st.u8 	[%rd482], %rs3;
-	add.s64 	%rd483, %rd288, %rd591;
-	st.u8 	[%rd483], %rs4;
-	add.s64 	%rd591, %rd591, %rd202;
-	add.s64 	%rd484, %rd196, %rd591;
-	setp.lt.u64 	%p106, %rd484, %rd217;
-	@%p106 bra 	$L__BB9_132;
-$L__BB9_133:
-	setp.ge.u64 	%p107, %rd591, %rd217;
-	@%p107 bra 	$L__BB9_135;
-$L__BB9_134:
-	add.s64 	%rd485, %rd256, %rd591;
-	ld.u8 	%rs5, [%rd485];
-	add.s64 	%rd486, %rd257, %rd591;
-	st.u8 	[%rd486], %rs5;
-	add.s64 	%rd591, %rd591, %rd6;
-	setp.lt.u64 	%p108, %rd591, %rd217;
-	@%p108 bra 	$L__BB9_134;
-	bra.uni 	$L__BB9_135;
-$L__BB9_139:
-	ld.param.u64 	%rd310, [keel_copy_in_rows_param_6];
-	add.s64 	%rd487, %rd3, 1;
-	setp.eq.s64 	%p112, %rd487, %rd4;
-	setp.lt.u64 	%p113, %rd594, %rd310;
-	and.pred  	%p114, %p112, %p113;
-	@!%p114 bra 	$L__BB9_142;
-	bra.uni 	$L__BB9_140;
-$L__BB9_140:
-	ld.param.u64 	%rd312, [keel_copy_in_rows_param_5];
-	cvta.to.global.u64 	%rd1, %rd312;
-	shl.b64 	%rd593, %rd594, 4;
-	shl.b64 	%rd301, %rd6, 4;
-	shl.b64 	%rd489, %rd309, 4;
-	add.s64 	%rd302, %rd2, %rd489;
-$L__BB9_141:
-	add.s64 	%rd490, %rd302, %rd593;
-	ld.param.u64 	%rd491, [%rd490];
-	add.s64 	%rd492, %rd1, %rd593;
-	st.global.u64 	[%rd492], %rd491;
-	ld.param.u64 	%rd493, [%rd490+8];
-	st.global.u64 	[%rd492+8], %rd493;
-	add.s64 	%rd594, %rd594, %rd6;
-	add.s64 	%rd593, %rd593, %rd301;
-	setp.lt.u64 	%p115, %rd594, %rd310;
-	@%p115 bra 	$L__BB9_141;
-$L__BB9_142:
+	add.s64 	%rd200, %rd200, %rd4;
+	setp.lt.u64 	%p30, %rd200, %rd119;
+	@%p30 bra 	$L__BB9_5;
+	bra.uni 	$L__BB9_36;
+$L__BB9_14:
+	or.b64  	%rd148, %rd75, %rd35;
+	or.b64  	%rd149, %rd148, %rd74;
+	and.b64  	%rd150, %rd149, 15;
+	setp.eq.s64 	%p13, %rd150, 0;
+	and.b64  	%rd151, %rd149, 3;
+	setp.eq.s64 	%p14, %rd151, 0;
+	selp.b64 	%rd152, 4, 1, %p14;
+	selp.b64 	%rd147, 16, %rd152, %p13;
+	setp.eq.s64 	%p15, %rd147, 4;
+	@%p15 bra 	$L__BB9_22;
+	setp.ne.s64 	%p16, %rd147, 16;
+	@%p16 bra 	$L__BB9_28;
+	shr.u64 	%rd40, %rd35, 4;
+	setp.ge.u64 	%p21, %rd15, %rd40;
+	mov.u64 	%rd208, %rd5;
+	@%p21 bra 	$L__BB9_19;
+	add.s64 	%rd213, %rd75, %rd22;
+	add.s64 	%rd212, %rd74, %rd22;
+	add.s64 	%rd211, %rd75, %rd24;
+	add.s64 	%rd210, %rd75, %rd197;
+	add.s64 	%rd207, %rd74, %rd24;
+	add.s64 	%rd206, %rd74, %rd197;
+	mov.u64 	%rd205, %rd74;
+	mov.u64 	%rd208, %rd5;
+	mov.u64 	%rd209, %rd75;
+$L__BB9_18:
+	add.s64 	%rd164, %rd205, %rd196;
+	ld.v2.u64 	{%rd165, %rd166}, [%rd164];
+	add.s64 	%rd167, %rd206, %rd196;
+	ld.v2.u64 	{%rd168, %rd169}, [%rd167];
+	add.s64 	%rd170, %rd207, %rd196;
+	ld.v2.u64 	{%rd171, %rd172}, [%rd170];
+	add.s64 	%rd173, %rd212, %rd196;
+	ld.v2.u64 	{%rd174, %rd175}, [%rd173];
+	add.s64 	%rd176, %rd209, %rd196;
+	st.v2.u64 	[%rd176], {%rd165, %rd166};
+	add.s64 	%rd177, %rd210, %rd196;
+	st.v2.u64 	[%rd177], {%rd168, %rd169};
+	add.s64 	%rd178, %rd211, %rd196;
+	st.v2.u64 	[%rd178], {%rd171, %rd172};
+	add.s64 	%rd179, %rd213, %rd196;
+	st.v2.u64 	[%rd179], {%rd174, %rd175};
+	add.s64 	%rd213, %rd213, %rd23;
+	add.s64 	%rd212, %rd212, %rd23;
+	add.s64 	%rd211, %rd211, %rd23;
+	add.s64 	%rd210, %rd210, %rd23;
+	add.s64 	%rd209, %rd209, %rd23;
+	add.s64 	%rd208, %rd208, %rd20;
+	add.s64 	%rd180, %rd14, %rd208;
+	add.s64 	%rd207, %rd207, %rd23;
+	add.s64 	%rd206, %rd206, %rd23;
+	add.s64 	%rd205, %rd205, %rd23;
+	setp.lt.u64 	%p22, %rd180, %rd40;
+	@%p22 bra 	$L__BB9_18;
+$L__BB9_19:
+	setp.ge.u64 	%p23, %rd208, %rd40;
+	@%p23 bra 	$L__BB9_33;
+	shl.b64 	%rd214, %rd208, 4;
+$L__BB9_21:
+	add.s64 	%rd181, %rd74, %rd214;
+	ld.v2.u64 	{%rd182, %rd183}, [%rd181];
+	add.s64 	%rd184, %rd75, %rd214;
+	st.v2.u64 	[%rd184], {%rd182, %rd183};
+	add.s64 	%rd208, %rd208, %rd6;
+	add.s64 	%rd214, %rd214, %rd197;
+	setp.lt.u64 	%p24, %rd208, %rd40;
+	@%p24 bra 	$L__BB9_21;
+	bra.uni 	$L__BB9_33;
+$L__BB9_22:
+	shr.u64 	%rd73, %rd35, 2;
+	setp.ge.u64 	%p17, %rd15, %rd73;
+	mov.u64 	%rd220, %rd5;
+	@%p17 bra 	$L__BB9_25;
+	add.s64 	%rd225, %rd75, %rd17;
+	add.s64 	%rd224, %rd74, %rd17;
+	add.s64 	%rd223, %rd75, %rd19;
+	add.s64 	%rd222, %rd75, %rd20;
+	add.s64 	%rd219, %rd74, %rd19;
+	add.s64 	%rd218, %rd74, %rd20;
+	mov.u64 	%rd217, %rd74;
+	mov.u64 	%rd220, %rd5;
+	mov.u64 	%rd221, %rd75;
+$L__BB9_24:
+	add.s64 	%rd153, %rd217, %rd16;
+	ld.u32 	%r9, [%rd153];
+	add.s64 	%rd154, %rd218, %rd16;
+	ld.u32 	%r10, [%rd154];
+	add.s64 	%rd155, %rd219, %rd16;
+	ld.u32 	%r11, [%rd155];
+	add.s64 	%rd156, %rd224, %rd16;
+	ld.u32 	%r12, [%rd156];
+	add.s64 	%rd157, %rd221, %rd16;
+	st.u32 	[%rd157], %r9;
+	add.s64 	%rd158, %rd222, %rd16;
+	st.u32 	[%rd158], %r10;
+	add.s64 	%rd159, %rd223, %rd16;
+	st.u32 	[%rd159], %r11;
+	add.s64 	%rd160, %rd225, %rd16;
+	st.u32 	[%rd160], %r12;
+	add.s64 	%rd225, %rd225, %rd197;
+	add.s64 	%rd224, %rd224, %rd197;
+	add.s64 	%rd223, %rd223, %rd197;
+	add.s64 	%rd222, %rd222, %rd197;
+	add.s64 	%rd221, %rd221, %rd197;
+	add.s64 	%rd220, %rd220, %rd20;
+	add.s64 	%rd161, %rd14, %rd220;
+	add.s64 	%rd219, %rd219, %rd197;
+	add.s64 	%rd218, %rd218, %rd197;
+	add.s64 	%rd217, %rd217, %rd197;
+	setp.lt.u64 	%p18, %rd161, %rd73;
+	@%p18 bra 	$L__BB9_24;
+$L__BB9_25:
+	setp.ge.u64 	%p19, %rd220, %rd73;
+	@%p19 bra 	$L__BB9_33;
+	shl.b64 	%rd226, %rd220, 2;
+$L__BB9_27:
+	add.s64 	%rd162, %rd74, %rd226;
+	ld.u32 	%r13, [%rd162];
+	add.s64 	%rd163, %rd75, %rd226;
+	st.u32 	[%rd163], %r13;
+	add.s64 	%rd220, %rd220, %rd6;
+	add.s64 	%rd226, %rd226, %rd20;
+	setp.lt.u64 	%p20, %rd220, %rd73;
+	@%p20 bra 	$L__BB9_27;
+	bra.uni 	$L__BB9_33;
+$L__BB9_28:
+	setp.ge.u64 	%p25, %rd15, %rd35;
+	mov.u64 	%rd229, %rd5;
+	@%p25 bra 	$L__BB9_31;
+	add.s64 	%rd106, %rd75, %rd14;
+	add.s64 	%rd107, %rd74, %rd14;
+	add.s64 	%rd108, %rd75, %rd25;
+	add.s64 	%rd109, %rd75, %rd6;
+	add.s64 	%rd110, %rd74, %rd25;
+	add.s64 	%rd111, %rd74, %rd6;
+	mov.u64 	%rd229, %rd5;
+$L__BB9_30:
+	add.s64 	%rd185, %rd74, %rd229;
+	ld.u8 	%rs1, [%rd185];
+	add.s64 	%rd186, %rd111, %rd229;
+	ld.u8 	%rs2, [%rd186];
+	add.s64 	%rd187, %rd110, %rd229;
+	ld.u8 	%rs3, [%rd187];
+	add.s64 	%rd188, %rd107, %rd229;
+	ld.u8 	%rs4, [%rd188];
+	add.s64 	%rd189, %rd75, %rd229;
+	st.u8 	[%rd189], %rs1;
+	add.s64 	%rd190, %rd109, %rd229;
+	st.u8 	[%rd190], %rs2;
+	add.s64 	%rd191, %rd108, %rd229;
+	st.u8 	[%rd191], %rs3;
+	add.s64 	%rd192, %rd106, %rd229;
+	st.u8 	[%rd192], %rs4;
+	add.s64 	%rd229, %rd229, %rd20;
+	add.s64 	%rd193, %rd14, %rd229;
+	setp.lt.u64 	%p26, %rd193, %rd35;
+	@%p26 bra 	$L__BB9_30;
+$L__BB9_31:
+	setp.ge.u64 	%p27, %rd229, %rd35;
+	@%p27 bra 	$L__BB9_33;
+$L__BB9_32:
+	add.s64 	%rd194, %rd74, %rd229;
+	ld.u8 	%rs5, [%rd194];
+	add.s64 	%rd195, %rd75, %rd229;
+	st.u8 	[%rd195], %rs5;
+	add.s64 	%rd229, %rd229, %rd6;
+	setp.lt.u64 	%p28, %rd229, %rd35;
+	@%p28 bra 	$L__BB9_32;
+	bra.uni 	$L__BB9_33;
+$L__BB9_36:
+	ret;
+}
+.visible .entry keel_copy_in_small(
+	.param .align 8 .b8 keel_copy_in_small_param_0[1920],
+	.param .u64 keel_copy_in_small_param_1,
+	.param .u64 keel_copy_in_small_param_2,
+	.param .u64 keel_copy_in_small_param_3
+)
+{
+	.reg .pred 	%p<36>;
+	.reg .b16 	%rs<2>;
+	.reg .b32 	%r<75>;
+	.reg .b64 	%rd<139>;
+	ld.param.u64 	%rd62, [keel_copy_in_small_param_3];
+	mov.b64 	%rd63, keel_copy_in_small_param_0;
+	mov.u32 	%r27, %ctaid.x;
+	cvt.u64.u32 	%rd126, %r27;
+	mov.u32 	%r28, %nctaid.x;
+	cvt.u64.u32 	%rd127, %r28;
+	mov.u32 	%r29, %ntid.x;
+	cvt.u64.u32 	%rd125, %r29;
+	and.b64  	%rd6, %rd125, 255;
+	setp.ne.s64 	%p1, %rd6, 0;
+	mov.u32 	%r1, %tid.x;
+	@%p1 bra 	$L__BB10_2;
+	shr.u64 	%rd66, %rd125, 8;
+	mul.lo.s64 	%rd67, %rd66, %rd126;
+	shr.u32 	%r30, %r1, 8;
+	cvt.u64.u32 	%rd68, %r30;
+	add.s64 	%rd126, %rd67, %rd68;
+	mul.lo.s64 	%rd127, %rd66, %rd127;
+	mov.u64 	%rd125, 256;
+$L__BB10_2:
+	ld.param.u64 	%rd61, [keel_copy_in_small_param_1];
+	mov.u64 	%rd2, %rd63;
+	setp.eq.s64 	%p2, %rd6, 0;
+	cvt.u64.u32 	%rd69, %r1;
+	and.b64  	%rd70, %rd69, 255;
+	selp.b64 	%rd12, %rd70, %rd69, %p2;
+	add.s64 	%rd72, %rd126, 1;
+	setp.eq.s64 	%p3, %rd72, %rd127;
+	setp.lt.u64 	%p4, %rd12, %rd62;
+	and.pred  	%p5, %p3, %p4;
+	@!%p5 bra 	$L__BB10_5;
+	bra.uni 	$L__BB10_3;
+$L__BB10_3:
+	ld.param.u64 	%rd64, [keel_copy_in_small_param_2];
+	cvta.to.global.u64 	%rd1, %rd64;
+	shl.b64 	%rd128, %rd12, 4;
+	shl.b64 	%rd14, %rd125, 4;
+	shl.b64 	%rd73, %rd61, 4;
+	add.s64 	%rd15, %rd2, %rd73;
+	mov.u64 	%rd129, %rd12;
+$L__BB10_4:
+	add.s64 	%rd74, %rd15, %rd128;
+	ld.param.u64 	%rd75, [%rd74];
+	add.s64 	%rd76, %rd1, %rd128;
+	st.global.u64 	[%rd76], %rd75;
+	ld.param.u64 	%rd77, [%rd74+8];
+	st.global.u64 	[%rd76+8], %rd77;
+	add.s64 	%rd129, %rd129, %rd125;
+	add.s64 	%rd128, %rd128, %rd14;
+	setp.lt.u64 	%p6, %rd129, %rd62;
+	@%p6 bra 	$L__BB10_4;
+$L__BB10_5:
+	cvt.u32.u64 	%r2, %rd61;
+	cvt.u32.u64 	%r32, %rd126;
+	shl.b32 	%r70, %r32, 2;
+	setp.ge.u32 	%p7, %r70, %r2;
+	@%p7 bra 	$L__BB10_36;
+	cvt.u32.u64 	%r31, %rd127;
+	shl.b32 	%r3, %r31, 2;
+	add.s32 	%r5, %r2, -1;
+	cvt.u32.u64 	%r6, %rd125;
+	cvt.u32.u64 	%r7, %rd12;
+	shl.b32 	%r8, %r6, 4;
+	shl.b32 	%r9, %r7, 4;
+	shl.b64 	%rd20, %rd12, 2;
+	shl.b64 	%rd21, %rd125, 2;
+	bra.uni 	$L__BB10_7;
+$L__BB10_35:
+	add.s32 	%r70, %r70, %r3;
+	setp.lt.u32 	%p35, %r70, %r2;
+	@%p35 bra 	$L__BB10_7;
+	bra.uni 	$L__BB10_36;
+$L__BB10_7:
+	setp.lt.u32 	%p8, %r70, %r2;
+	selp.b32 	%r33, %r70, %r5, %p8;
+	cvt.u64.u32 	%rd78, %r33;
+	mul.wide.u32 	%rd79, %r33, 16;
+	add.s64 	%rd80, %rd2, %rd79;
+	ld.param.u64 	%rd22, [%rd80];
+	ld.param.u64 	%rd23, [%rd80+8];
+	mul.lo.s64 	%rd81, %rd78, -12;
+	add.s64 	%rd82, %rd80, %rd81;
+	ld.param.u32 	%r34, [%rd82+1536];
+	or.b32  	%r35, %r70, 1;
+	setp.lt.u32 	%p9, %r35, %r2;
+	selp.b32 	%r36, %r35, %r5, %p9;
+	cvt.u64.u32 	%rd83, %r36;
+	mul.wide.u32 	%rd84, %r36, 16;
+	add.s64 	%rd85, %rd2, %rd84;
+	ld.param.u64 	%rd24, [%rd85];
+	ld.param.u64 	%rd25, [%rd85+8];
+	mul.lo.s64 	%rd86, %rd83, -12;
+	add.s64 	%rd87, %rd85, %rd86;
+	ld.param.u32 	%r37, [%rd87+1536];
+	or.b32  	%r38, %r70, 2;
+	setp.lt.u32 	%p10, %r38, %r2;
+	selp.b32 	%r39, %r38, %r5, %p10;
+	cvt.u64.u32 	%rd88, %r39;
+	mul.wide.u32 	%rd89, %r39, 16;
+	add.s64 	%rd90, %rd2, %rd89;
+	ld.param.u64 	%rd26, [%rd90];
+	ld.param.u64 	%rd27, [%rd90+8];
+	mul.lo.s64 	%rd91, %rd88, -12;
+	add.s64 	%rd92, %rd90, %rd91;
+	ld.param.u32 	%r40, [%rd92+1536];
+	or.b32  	%r41, %r70, 3;
+	setp.lt.u32 	%p11, %r41, %r2;
+	selp.b32 	%r42, %r41, %r5, %p11;
+	cvt.u64.u32 	%rd93, %r42;
+	mul.wide.u32 	%rd94, %r42, 16;
+	add.s64 	%rd95, %rd2, %rd94;
+	ld.param.u64 	%rd28, [%rd95];
+	ld.param.u64 	%rd29, [%rd95+8];
+	mul.lo.s64 	%rd96, %rd93, -12;
+	add.s64 	%rd97, %rd95, %rd96;
+	ld.param.u32 	%r43, [%rd97+1536];
+	or.b64  	%rd98, %rd23, %rd22;
+	or.b64  	%rd99, %rd98, %rd24;
+	or.b64  	%rd100, %rd99, %rd25;
+	or.b64  	%rd101, %rd100, %rd26;
+	or.b64  	%rd102, %rd101, %rd27;
+	or.b64  	%rd103, %rd102, %rd28;
+	or.b64  	%rd104, %rd103, %rd29;
+	cvt.u32.u64 	%r50, %rd104;
+	or.b32  	%r51, %r34, %r50;
+	or.b32  	%r52, %r51, %r37;
+	or.b32  	%r53, %r52, %r40;
+	or.b32  	%r54, %r53, %r43;
+	and.b32  	%r55, %r54, 15;
+	setp.eq.s32 	%p16, %r55, 0;
+	@%p16 bra 	$L__BB10_13;
+	add.s32 	%r56, %r70, 4;
+	min.u32 	%r16, %r2, %r56;
+	setp.ge.u32 	%p17, %r70, %r16;
+	mov.u32 	%r72, %r70;
+	@%p17 bra 	$L__BB10_35;
+	bra.uni 	$L__BB10_9;
+$L__BB10_34:
+	add.s32 	%r72, %r72, 1;
+	setp.lt.u32 	%p24, %r72, %r16;
+	@%p24 bra 	$L__BB10_9;
+	bra.uni 	$L__BB10_35;
+$L__BB10_9:
+	.pragma "nounroll";
+	mul.wide.u32 	%rd106, %r72, 16;
+	add.s64 	%rd55, %rd2, %rd106;
+	ld.param.u64 	%rd56, [%rd55];
+	setp.eq.s64 	%p18, %rd56, 0;
+	@%p18 bra 	$L__BB10_34;
+	cvt.u64.u32 	%rd105, %r72;
+	mul.lo.s64 	%rd107, %rd105, -12;
+	add.s64 	%rd108, %rd55, %rd107;
+	ld.param.u32 	%rd57, [%rd108+1536];
+	ld.param.u64 	%rd58, [%rd55+8];
+	or.b64  	%rd109, %rd56, %rd57;
+	or.b64  	%rd110, %rd109, %rd58;
+	and.b64  	%rd111, %rd110, 3;
+	setp.eq.s64 	%p19, %rd111, 0;
+	cvt.u32.u64 	%r69, %rd57;
+	@%p19 bra 	$L__BB10_32;
+	setp.le.u32 	%p20, %r69, %r7;
+	mov.u32 	%r73, %r7;
+	@%p20 bra 	$L__BB10_34;
+$L__BB10_12:
+	.pragma "nounroll";
+	cvt.u64.u32 	%rd112, %r73;
+	add.s64 	%rd113, %rd58, %rd112;
+	ld.u8 	%rs1, [%rd113];
+	add.s64 	%rd114, %rd56, %rd112;
+	st.u8 	[%rd114], %rs1;
+	add.s32 	%r73, %r73, %r6;
+	setp.lt.u32 	%p21, %r73, %r69;
+	@%p21 bra 	$L__BB10_12;
+	bra.uni 	$L__BB10_34;
+$L__BB10_32:
+	shr.u32 	%r20, %r69, 2;
+	setp.le.u32 	%p22, %r20, %r7;
+	mov.u64 	%rd138, %rd20;
+	mov.u32 	%r74, %r7;
+	@%p22 bra 	$L__BB10_34;
+$L__BB10_33:
+	.pragma "nounroll";
+	add.s64 	%rd115, %rd58, %rd138;
+	ld.u32 	%r60, [%rd115];
+	add.s64 	%rd116, %rd56, %rd138;
+	st.u32 	[%rd116], %r60;
+	add.s32 	%r74, %r74, %r6;
+	add.s64 	%rd138, %rd138, %rd21;
+	setp.lt.u32 	%p23, %r74, %r20;
+	@%p23 bra 	$L__BB10_33;
+	bra.uni 	$L__BB10_34;
+$L__BB10_13:
+	setp.ne.s64 	%p12, %rd22, 0;
+	selp.b32 	%r44, %r34, 0, %p12;
+	selp.b32 	%r11, %r44, 0, %p8;
+	setp.ne.s64 	%p13, %rd24, 0;
+	selp.b32 	%r45, %r37, 0, %p13;
+	selp.b32 	%r12, %r45, 0, %p9;
+	max.u32 	%r46, %r12, %r11;
+	setp.ne.s64 	%p14, %rd26, 0;
+	selp.b32 	%r47, %r40, 0, %p14;
+	selp.b32 	%r13, %r47, 0, %p10;
+	max.u32 	%r48, %r13, %r46;
+	setp.ne.s64 	%p15, %rd28, 0;
+	selp.b32 	%r49, %r43, 0, %p15;
+	selp.b32 	%r14, %r49, 0, %p11;
+	max.u32 	%r15, %r14, %r48;
+	setp.ge.u32 	%p25, %r9, %r15;
+	@%p25 bra 	$L__BB10_35;
+	mov.u32 	%r71, %r9;
+	bra.uni 	$L__BB10_15;
+$L__BB10_31:
+	add.s32 	%r71, %r61, %r8;
+	setp.lt.u32 	%p34, %r71, %r15;
+	@%p34 bra 	$L__BB10_15;
+	bra.uni 	$L__BB10_35;
+$L__BB10_15:
+	cvt.u64.u32 	%rd30, %r71;
+	setp.ge.u32 	%p26, %r71, %r11;
+	mov.u64 	%rd136, 0;
+	mov.u64 	%rd130, %rd136;
+	mov.u64 	%rd131, %rd136;
+	@%p26 bra 	$L__BB10_17;
+	add.s64 	%rd31, %rd23, %rd30;
+	ld.v2.u64 	{%rd130, %rd131}, [%rd31];
+$L__BB10_17:
+	cvt.u32.u64 	%r61, %rd30;
+	setp.ge.u32 	%p27, %r61, %r12;
+	mov.u64 	%rd132, %rd136;
+	mov.u64 	%rd133, %rd136;
+	@%p27 bra 	$L__BB10_19;
+	add.s64 	%rd36, %rd25, %rd30;
+	ld.v2.u64 	{%rd132, %rd133}, [%rd36];
+$L__BB10_19:
+	setp.ge.u32 	%p28, %r61, %r13;
+	mov.u64 	%rd134, %rd136;
+	mov.u64 	%rd135, %rd136;
+	@%p28 bra 	$L__BB10_21;
+	add.s64 	%rd41, %rd27, %rd30;
+	ld.v2.u64 	{%rd134, %rd135}, [%rd41];
+$L__BB10_21:
+	setp.ge.u32 	%p29, %r61, %r14;
+	mov.u64 	%rd137, %rd136;
+	@%p29 bra 	$L__BB10_23;
+	add.s64 	%rd46, %rd29, %rd30;
+	ld.v2.u64 	{%rd136, %rd137}, [%rd46];
+$L__BB10_23:
+	setp.ge.u32 	%p30, %r61, %r11;
+	@%p30 bra 	$L__BB10_25;
+	add.s64 	%rd51, %rd22, %rd30;
+	st.v2.u64 	[%rd51], {%rd130, %rd131};
+$L__BB10_25:
+	@%p27 bra 	$L__BB10_27;
+	add.s64 	%rd52, %rd24, %rd30;
+	st.v2.u64 	[%rd52], {%rd132, %rd133};
+$L__BB10_27:
+	@%p28 bra 	$L__BB10_29;
+	add.s64 	%rd53, %rd26, %rd30;
+	st.v2.u64 	[%rd53], {%rd134, %rd135};
+$L__BB10_29:
+	@%p29 bra 	$L__BB10_31;
+	add.s64 	%rd54, %rd28, %rd30;
+	st.v2.u64 	[%rd54], {%rd136, %rd137};
+	bra.uni 	$L__BB10_31;
+$L__BB10_36:
 	ret;
 }
 .visible .entry keel_copy_out(
@@ -1615,7 +1413,7 @@ $L__BB9_142:
 	mov.u32 	%r5, %tid.x;
 	cvt.u64.u32 	%rd5, %r5;
 	setp.ge.u64 	%p2, %rd189, %rd112;
-	@%p2 bra 	$L__BB10_28;
+	@%p2 bra 	$L__BB11_28;
 	ld.param.u64 	%rd113, [keel_copy_out_param_3];
 	ld.param.u64 	%rd111, [keel_copy_out_param_0];
 	ld.param.u64 	%rd116, [keel_copy_out_param_1];
@@ -1636,14 +1434,14 @@ $L__BB9_142:
 	shl.b64 	%rd17, %rd6, 5;
 	shl.b64 	%rd18, %rd6, 1;
 	mov.b32 	%r7, 4;
-$L__BB10_2:
+$L__BB11_2:
 	setp.lt.u64 	%p3, %rd189, %rd113;
 	mul.lo.s64 	%rd117, %rd189, 24;
 	mov.u64 	%rd190, %rd189;
-	@%p3 bra 	$L__BB10_4;
+	@%p3 bra 	$L__BB11_4;
 	add.s64 	%rd119, %rd111, %rd117;
 	ld.u64 %rd190, [%rd119];
-$L__BB10_4:
+$L__BB11_4:
 	shl.b64 	%rd128, %rd190, 4;
 	add.s64 	%rd129, %rd1, %rd128;
 	cvta.global.u64 	%rd121, %rd129;
@@ -1658,27 +1456,27 @@ $L__BB10_4:
 	ld.u64 %rd126, [%rd127];
 	setp.eq.s64 	%p4, %rd120, 0;
 	mov.u32 	%r18, %r7;
-	@%p4 bra 	$L__BB10_26;
+	@%p4 bra 	$L__BB11_26;
 	add.s64 	%rd64, %rd124, %rd120;
 	add.s64 	%rd63, %rd124, %rd122;
 	setp.eq.s64 	%p5, %rd64, 0;
 	setp.eq.s64 	%p6, %rd63, 0;
 	or.pred  	%p1, %p5, %p6;
-	@%p1 bra 	$L__BB10_25;
-	bra.uni 	$L__BB10_6;
-$L__BB10_25:
+	@%p1 bra 	$L__BB11_25;
+	bra.uni 	$L__BB11_6;
+$L__BB11_25:
 	selp.u32 	%r18, 1, 0, %p1;
-$L__BB10_26:
+$L__BB11_26:
 	or.b32  	%r13, %r18, 4;
 	setp.eq.s32 	%p23, %r13, 4;
-	@%p23 bra 	$L__BB10_27;
-	bra.uni 	$L__BB10_34;
-$L__BB10_27:
+	@%p23 bra 	$L__BB11_27;
+	bra.uni 	$L__BB11_34;
+$L__BB11_27:
 	add.s64 	%rd189, %rd189, %rd4;
 	setp.lt.u64 	%p24, %rd189, %rd112;
-	@%p24 bra 	$L__BB10_2;
-	bra.uni 	$L__BB10_28;
-$L__BB10_6:
+	@%p24 bra 	$L__BB11_2;
+	bra.uni 	$L__BB11_28;
+$L__BB11_6:
 	or.b64  	%rd134, %rd63, %rd64;
 	or.b64  	%rd135, %rd134, %rd126;
 	and.b64  	%rd136, %rd135, 15;
@@ -1688,13 +1486,13 @@ $L__BB10_6:
 	selp.b64 	%rd138, 4, 1, %p8;
 	selp.b64 	%rd133, 16, %rd138, %p7;
 	setp.eq.s64 	%p9, %rd133, 4;
-	@%p9 bra 	$L__BB10_14;
+	@%p9 bra 	$L__BB11_14;
 	setp.ne.s64 	%p10, %rd133, 16;
-	@%p10 bra 	$L__BB10_20;
+	@%p10 bra 	$L__BB11_20;
 	shr.u64 	%rd29, %rd126, 4;
 	setp.ge.u64 	%p15, %rd8, %rd29;
 	mov.u64 	%rd195, %rd5;
-	@%p15 bra 	$L__BB10_11;
+	@%p15 bra 	$L__BB11_11;
 	add.s64 	%rd200, %rd64, %rd15;
 	add.s64 	%rd199, %rd63, %rd15;
 	add.s64 	%rd198, %rd64, %rd17;
@@ -1704,7 +1502,7 @@ $L__BB10_6:
 	mov.u64 	%rd192, %rd63;
 	mov.u64 	%rd195, %rd5;
 	mov.u64 	%rd196, %rd64;
-$L__BB10_10:
+$L__BB11_10:
 	add.s64 	%rd150, %rd192, %rd14;
 	ld.v2.u64 	{%rd151, %rd152}, [%rd150];
 	add.s64 	%rd153, %rd193, %rd14;
@@ -1732,12 +1530,12 @@ $L__BB10_10:
 	add.s64 	%rd193, %rd193, %rd16;
 	add.s64 	%rd192, %rd192, %rd16;
 	setp.lt.u64 	%p16, %rd166, %rd29;
-	@%p16 bra 	$L__BB10_10;
-$L__BB10_11:
+	@%p16 bra 	$L__BB11_10;
+$L__BB11_11:
 	setp.ge.u64 	%p17, %rd195, %rd29;
-	@%p17 bra 	$L__BB10_25;
+	@%p17 bra 	$L__BB11_25;
 	shl.b64 	%rd201, %rd195, 4;
-$L__BB10_13:
+$L__BB11_13:
 	add.s64 	%rd167, %rd63, %rd201;
 	ld.v2.u64 	{%rd168, %rd169}, [%rd167];
 	add.s64 	%rd170, %rd64, %rd201;
@@ -1745,13 +1543,13 @@ $L__BB10_13:
 	add.s64 	%rd195, %rd195, %rd6;
 	add.s64 	%rd201, %rd201, %rd11;
 	setp.lt.u64 	%p18, %rd195, %rd29;
-	@%p18 bra 	$L__BB10_13;
-	bra.uni 	$L__BB10_25;
-$L__BB10_14:
+	@%p18 bra 	$L__BB11_13;
+	bra.uni 	$L__BB11_25;
+$L__BB11_14:
 	shr.u64 	%rd62, %rd126, 2;
 	setp.ge.u64 	%p11, %rd8, %rd62;
 	mov.u64 	%rd207, %rd5;
-	@%p11 bra 	$L__BB10_17;
+	@%p11 bra 	$L__BB11_17;
 	add.s64 	%rd212, %rd64, %rd10;
 	add.s64 	%rd211, %rd63, %rd10;
 	add.s64 	%rd210, %rd64, %rd12;
@@ -1761,7 +1559,7 @@ $L__BB10_14:
 	mov.u64 	%rd204, %rd63;
 	mov.u64 	%rd207, %rd5;
 	mov.u64 	%rd208, %rd64;
-$L__BB10_16:
+$L__BB11_16:
 	add.s64 	%rd139, %rd204, %rd9;
 	ld.u32 	%r8, [%rd139];
 	add.s64 	%rd140, %rd205, %rd9;
@@ -1789,12 +1587,12 @@ $L__BB10_16:
 	add.s64 	%rd205, %rd205, %rd11;
 	add.s64 	%rd204, %rd204, %rd11;
 	setp.lt.u64 	%p12, %rd147, %rd62;
-	@%p12 bra 	$L__BB10_16;
-$L__BB10_17:
+	@%p12 bra 	$L__BB11_16;
+$L__BB11_17:
 	setp.ge.u64 	%p13, %rd207, %rd62;
-	@%p13 bra 	$L__BB10_25;
+	@%p13 bra 	$L__BB11_25;
 	shl.b64 	%rd213, %rd207, 2;
-$L__BB10_19:
+$L__BB11_19:
 	add.s64 	%rd148, %rd63, %rd213;
 	ld.u32 	%r12, [%rd148];
 	add.s64 	%rd149, %rd64, %rd213;
@@ -1802,12 +1600,12 @@ $L__BB10_19:
 	add.s64 	%rd207, %rd207, %rd6;
 	add.s64 	%rd213, %rd213, %rd13;
 	setp.lt.u64 	%p14, %rd207, %rd62;
-	@%p14 bra 	$L__BB10_19;
-	bra.uni 	$L__BB10_25;
-$L__BB10_20:
+	@%p14 bra 	$L__BB11_19;
+	bra.uni 	$L__BB11_25;
+$L__BB11_20:
 	setp.ge.u64 	%p19, %rd8, %rd126;
 	mov.u64 	%rd216, %rd5;
-	@%p19 bra 	$L__BB10_23;
+	@%p19 bra 	$L__BB11_23;
 	add.s64 	%rd95, %rd64, %rd7;
 	add.s64 	%rd96, %rd63, %rd7;
 	add.s64 	%rd97, %rd64, %rd18;
@@ -1815,7 +1613,7 @@ $L__BB10_20:
 	add.s64 	%rd99, %rd63, %rd18;
 	add.s64 	%rd100, %rd63, %rd6;
 	mov.u64 	%rd216, %rd5;
-$L__BB10_22:
+$L__BB11_22:
 	add.s64 	%rd171, %rd63, %rd216;
 	ld.u8 	%rs1, [%rd171];
 	add.s64 	%rd172, %rd100, %rd216;
@@ -1835,89 +1633,367 @@ $L__BB10_22:
 	add.s64 	%rd216, %rd216, %rd13;
 	add.s64 	%rd179, %rd7, %rd216;
 	setp.lt.u64 	%p20, %rd179, %rd126;
-	@%p20 bra 	$L__BB10_22;
-$L__BB10_23:
+	@%p20 bra 	$L__BB11_22;
+$L__BB11_23:
 	setp.ge.u64 	%p21, %rd216, %rd126;
-	@%p21 bra 	$L__BB10_25;
-$L__BB10_24:
+	@%p21 bra 	$L__BB11_25;
+$L__BB11_24:
 	add.s64 	%rd180, %rd63, %rd216;
 	ld.u8 	%rs5, [%rd180];
 	add.s64 	%rd181, %rd64, %rd216;
 	st.u8 	[%rd181], %rs5;
 	add.s64 	%rd216, %rd216, %rd6;
 	setp.lt.u64 	%p22, %rd216, %rd126;
-	@%p22 bra 	$L__BB10_24;
-	bra.uni 	$L__BB10_25;
-$L__BB10_28:
+	@%p22 bra 	$L__BB11_24;
+	bra.uni 	$L__BB11_25;
+$L__BB11_28:
 	cvt.u32.u64 	%r14, %rd5;
 	bar.sync 	0;
 	setp.ne.s32 	%p25, %r14, 0;
-	@%p25 bra 	$L__BB10_34;
+	@%p25 bra 	$L__BB11_34;
 	ld.param.u64 	%rd114, [keel_copy_out_param_4];
 	atom.acq_rel.gpu.add.u64 %rd182, [%rd114], 1;
 	add.s64 	%rd107, %rd182, 1;
 	and.b64  	%rd184, %rd107, -4294967296;
 	setp.ne.s64 	%p26, %rd184, 0;
-	@%p26 bra 	$L__BB10_31;
-	bra.uni 	$L__BB10_30;
-$L__BB10_31:
+	@%p26 bra 	$L__BB11_31;
+	bra.uni 	$L__BB11_30;
+$L__BB11_31:
 	div.u64 	%rd218, %rd107, %rd4;
-	bra.uni 	$L__BB10_32;
-$L__BB10_30:
+	bra.uni 	$L__BB11_32;
+$L__BB11_30:
 	cvt.u32.u64 	%r15, %rd4;
 	cvt.u32.u64 	%r16, %rd107;
 	div.u32 	%r17, %r16, %r15;
 	cvt.u64.u32 	%rd218, %r17;
-$L__BB10_32:
+$L__BB11_32:
 	mul.lo.s64 	%rd185, %rd218, %rd4;
 	sub.s64 	%rd186, %rd107, %rd185;
 	setp.ne.s64 	%p27, %rd186, 0;
-	@%p27 bra 	$L__BB10_34;
+	@%p27 bra 	$L__BB11_34;
 	ld.param.u64 	%rd187, [keel_copy_out_param_5];
 	st.release.sys.u64 [%rd187], %rd218;
-$L__BB10_34:
+$L__BB11_34:
+	ret;
+}
+.visible .entry keel_copy_out_small(
+	.param .u64 keel_copy_out_small_param_0,
+	.param .u64 keel_copy_out_small_param_1,
+	.param .u64 keel_copy_out_small_param_2,
+	.param .u64 keel_copy_out_small_param_3,
+	.param .u64 keel_copy_out_small_param_4
+)
+{
+	.reg .pred 	%p<33>;
+	.reg .b16 	%rs<2>;
+	.reg .b32 	%r<72>;
+	.reg .b64 	%rd<138>;
+	ld.param.u64 	%rd45, [keel_copy_out_small_param_2];
+	ld.param.u64 	%rd47, [keel_copy_out_small_param_3];
+	cvta.to.global.u64 	%rd1, %rd47;
+	mov.u32 	%r65, %ctaid.x;
+	cvt.u64.u32 	%rd2, %r65;
+	mov.u32 	%r66, %nctaid.x;
+	mov.u32 	%r3, %tid.x;
+	mov.u32 	%r4, %ntid.x;
+	cvt.u64.u32 	%rd48, %r4;
+	and.b64  	%rd3, %rd48, 255;
+	setp.ne.s64 	%p1, %rd3, 0;
+	@%p1 bra 	$L__BB12_2;
+	shr.u64 	%rd49, %rd48, 8;
+	shr.u32 	%r35, %r3, 8;
+	cvt.u32.u64 	%r36, %rd49;
+	mul.lo.s32 	%r66, %r66, %r36;
+	mad.lo.s32 	%r65, %r65, %r36, %r35;
+$L__BB12_2:
+	shl.b64 	%rd52, %rd2, 3;
+	add.s64 	%rd4, %rd1, %rd52;
+	cvta.global.u64 	%rd51, %rd4;
+	ld.u64 %rd50, [%rd51];
+	cvt.u32.u64 	%r9, %rd45;
+	shl.b32 	%r67, %r65, 2;
+	setp.ge.u32 	%p2, %r67, %r9;
+	@%p2 bra 	$L__BB12_33;
+	ld.param.u64 	%rd44, [keel_copy_out_small_param_1];
+	ld.param.u64 	%rd43, [keel_copy_out_small_param_0];
+	shl.b32 	%r10, %r66, 2;
+	setp.eq.s64 	%p3, %rd3, 0;
+	and.b32  	%r37, %r3, 255;
+	selp.b32 	%r12, %r37, %r3, %p3;
+	add.s32 	%r13, %r9, -1;
+	selp.b32 	%r14, 256, %r4, %p3;
+	shl.b32 	%r15, %r14, 4;
+	shl.b32 	%r16, %r12, 4;
+	bra.uni 	$L__BB12_4;
+$L__BB12_32:
+	add.s32 	%r67, %r67, %r10;
+	setp.lt.u32 	%p31, %r67, %r9;
+	@%p31 bra 	$L__BB12_4;
+	bra.uni 	$L__BB12_33;
+$L__BB12_4:
+	setp.lt.u32 	%p4, %r67, %r9;
+	selp.b32 	%r38, %r67, %r13, %p4;
+	mul.wide.u32 	%rd77, %r38, 16;
+	add.s64 	%rd54, %rd44, %rd77;
+	ld.u64 %rd53, [%rd54];
+	add.s64 	%rd56, %rd54, 8;
+	ld.u64 %rd55, [%rd56];
+	mul.wide.u32 	%rd78, %r38, 24;
+	add.s64 	%rd79, %rd43, %rd78;
+	add.s64 	%rd58, %rd79, 16;
+	ld.u64 %rd57, [%rd58];
+	or.b32  	%r40, %r67, 1;
+	setp.lt.u32 	%p5, %r40, %r9;
+	selp.b32 	%r41, %r40, %r13, %p5;
+	mul.wide.u32 	%rd80, %r41, 16;
+	add.s64 	%rd60, %rd44, %rd80;
+	ld.u64 %rd59, [%rd60];
+	add.s64 	%rd62, %rd60, 8;
+	ld.u64 %rd61, [%rd62];
+	mul.wide.u32 	%rd81, %r41, 24;
+	add.s64 	%rd82, %rd43, %rd81;
+	add.s64 	%rd64, %rd82, 16;
+	ld.u64 %rd63, [%rd64];
+	or.b32  	%r43, %r67, 2;
+	setp.lt.u32 	%p6, %r43, %r9;
+	selp.b32 	%r44, %r43, %r13, %p6;
+	mul.wide.u32 	%rd83, %r44, 16;
+	add.s64 	%rd66, %rd44, %rd83;
+	ld.u64 %rd65, [%rd66];
+	add.s64 	%rd68, %rd66, 8;
+	ld.u64 %rd67, [%rd68];
+	mul.wide.u32 	%rd84, %r44, 24;
+	add.s64 	%rd85, %rd43, %rd84;
+	add.s64 	%rd70, %rd85, 16;
+	ld.u64 %rd69, [%rd70];
+	or.b32  	%r46, %r67, 3;
+	setp.lt.u32 	%p7, %r46, %r9;
+	selp.b32 	%r47, %r46, %r13, %p7;
+	mul.wide.u32 	%rd86, %r47, 16;
+	add.s64 	%rd72, %rd44, %rd86;
+	ld.u64 %rd71, [%rd72];
+	add.s64 	%rd74, %rd72, 8;
+	ld.u64 %rd73, [%rd74];
+	mul.wide.u32 	%rd87, %r47, 24;
+	add.s64 	%rd88, %rd43, %rd87;
+	add.s64 	%rd76, %rd88, 16;
+	ld.u64 %rd75, [%rd76];
+	or.b64  	%rd89, %rd55, %rd53;
+	or.b64  	%rd90, %rd89, %rd57;
+	or.b64  	%rd91, %rd90, %rd59;
+	or.b64  	%rd92, %rd91, %rd61;
+	or.b64  	%rd93, %rd92, %rd63;
+	or.b64  	%rd94, %rd93, %rd65;
+	or.b64  	%rd95, %rd94, %rd67;
+	or.b64  	%rd96, %rd95, %rd69;
+	or.b64  	%rd97, %rd96, %rd71;
+	or.b64  	%rd98, %rd97, %rd73;
+	or.b64  	%rd99, %rd98, %rd75;
+	and.b64  	%rd100, %rd99, 15;
+	setp.eq.s64 	%p12, %rd100, 0;
+	@%p12 bra 	$L__BB12_10;
+	add.s32 	%r55, %r67, 4;
+	min.u32 	%r23, %r9, %r55;
+	setp.ge.u32 	%p13, %r67, %r23;
+	mov.u32 	%r69, %r67;
+	@%p13 bra 	$L__BB12_32;
+	bra.uni 	$L__BB12_6;
+$L__BB12_31:
+	add.s32 	%r69, %r69, 1;
+	setp.lt.u32 	%p20, %r69, %r23;
+	@%p20 bra 	$L__BB12_6;
+	bra.uni 	$L__BB12_32;
+$L__BB12_6:
+	.pragma "nounroll";
+	mul.wide.u32 	%rd107, %r69, 16;
+	add.s64 	%rd102, %rd44, %rd107;
+	ld.u64 %rd101, [%rd102];
+	add.s64 	%rd104, %rd102, 8;
+	ld.u64 %rd103, [%rd104];
+	mul.wide.u32 	%rd108, %r69, 24;
+	add.s64 	%rd109, %rd43, %rd108;
+	add.s64 	%rd106, %rd109, 16;
+	ld.u64 %rd105, [%rd106];
+	setp.eq.s64 	%p14, %rd101, 0;
+	@%p14 bra 	$L__BB12_31;
+	cvt.u32.u64 	%r27, %rd105;
+	or.b64  	%rd110, %rd103, %rd101;
+	or.b64  	%rd111, %rd110, %rd105;
+	and.b64  	%rd112, %rd111, 3;
+	setp.eq.s64 	%p15, %rd112, 0;
+	@%p15 bra 	$L__BB12_29;
+	setp.ge.u32 	%p16, %r12, %r27;
+	mov.u32 	%r70, %r12;
+	@%p16 bra 	$L__BB12_31;
+$L__BB12_9:
+	.pragma "nounroll";
+	cvt.u64.u32 	%rd113, %r70;
+	add.s64 	%rd114, %rd103, %rd113;
+	ld.u8 	%rs1, [%rd114];
+	add.s64 	%rd115, %rd101, %rd113;
+	st.u8 	[%rd115], %rs1;
+	add.s32 	%r70, %r70, %r14;
+	setp.lt.u32 	%p17, %r70, %r27;
+	@%p17 bra 	$L__BB12_9;
+	bra.uni 	$L__BB12_31;
+$L__BB12_29:
+	shr.u32 	%r28, %r27, 2;
+	setp.le.u32 	%p18, %r28, %r12;
+	mov.u32 	%r71, %r12;
+	@%p18 bra 	$L__BB12_31;
+$L__BB12_30:
+	.pragma "nounroll";
+	mul.wide.u32 	%rd116, %r71, 4;
+	add.s64 	%rd117, %rd103, %rd116;
+	ld.u32 	%r56, [%rd117];
+	add.s64 	%rd118, %rd101, %rd116;
+	st.u32 	[%rd118], %r56;
+	add.s32 	%r71, %r71, %r14;
+	setp.lt.u32 	%p19, %r71, %r28;
+	@%p19 bra 	$L__BB12_30;
+	bra.uni 	$L__BB12_31;
+$L__BB12_10:
+	cvt.u32.u64 	%r39, %rd57;
+	cvt.u32.u64 	%r42, %rd63;
+	cvt.u32.u64 	%r45, %rd69;
+	cvt.u32.u64 	%r48, %rd75;
+	setp.ne.s64 	%p8, %rd53, 0;
+	selp.b32 	%r49, %r39, 0, %p8;
+	selp.b32 	%r18, %r49, 0, %p4;
+	setp.ne.s64 	%p9, %rd59, 0;
+	selp.b32 	%r50, %r42, 0, %p9;
+	selp.b32 	%r19, %r50, 0, %p5;
+	max.u32 	%r51, %r19, %r18;
+	setp.ne.s64 	%p10, %rd65, 0;
+	selp.b32 	%r52, %r45, 0, %p10;
+	selp.b32 	%r20, %r52, 0, %p6;
+	max.u32 	%r53, %r20, %r51;
+	setp.ne.s64 	%p11, %rd71, 0;
+	selp.b32 	%r54, %r48, 0, %p11;
+	selp.b32 	%r21, %r54, 0, %p7;
+	max.u32 	%r22, %r21, %r53;
+	setp.ge.u32 	%p21, %r16, %r22;
+	@%p21 bra 	$L__BB12_32;
+	mov.u32 	%r68, %r16;
+	bra.uni 	$L__BB12_12;
+$L__BB12_28:
+	add.s32 	%r68, %r57, %r15;
+	setp.lt.u32 	%p30, %r68, %r22;
+	@%p30 bra 	$L__BB12_12;
+	bra.uni 	$L__BB12_32;
+$L__BB12_12:
+	cvt.u64.u32 	%rd14, %r68;
+	setp.ge.u32 	%p22, %r68, %r18;
+	mov.u64 	%rd136, 0;
+	mov.u64 	%rd130, %rd136;
+	mov.u64 	%rd131, %rd136;
+	@%p22 bra 	$L__BB12_14;
+	add.s64 	%rd15, %rd55, %rd14;
+	ld.v2.u64 	{%rd130, %rd131}, [%rd15];
+$L__BB12_14:
+	cvt.u32.u64 	%r57, %rd14;
+	setp.ge.u32 	%p23, %r57, %r19;
+	mov.u64 	%rd132, %rd136;
+	mov.u64 	%rd133, %rd136;
+	@%p23 bra 	$L__BB12_16;
+	add.s64 	%rd20, %rd61, %rd14;
+	ld.v2.u64 	{%rd132, %rd133}, [%rd20];
+$L__BB12_16:
+	setp.ge.u32 	%p24, %r57, %r20;
+	mov.u64 	%rd134, %rd136;
+	mov.u64 	%rd135, %rd136;
+	@%p24 bra 	$L__BB12_18;
+	add.s64 	%rd25, %rd67, %rd14;
+	ld.v2.u64 	{%rd134, %rd135}, [%rd25];
+$L__BB12_18:
+	setp.ge.u32 	%p25, %r57, %r21;
+	mov.u64 	%rd137, %rd136;
+	@%p25 bra 	$L__BB12_20;
+	add.s64 	%rd30, %rd73, %rd14;
+	ld.v2.u64 	{%rd136, %rd137}, [%rd30];
+$L__BB12_20:
+	setp.ge.u32 	%p26, %r57, %r18;
+	@%p26 bra 	$L__BB12_22;
+	add.s64 	%rd35, %rd53, %rd14;
+	st.v2.u64 	[%rd35], {%rd130, %rd131};
+$L__BB12_22:
+	@%p23 bra 	$L__BB12_24;
+	add.s64 	%rd36, %rd59, %rd14;
+	st.v2.u64 	[%rd36], {%rd132, %rd133};
+$L__BB12_24:
+	@%p24 bra 	$L__BB12_26;
+	add.s64 	%rd37, %rd65, %rd14;
+	st.v2.u64 	[%rd37], {%rd134, %rd135};
+$L__BB12_26:
+	@%p25 bra 	$L__BB12_28;
+	add.s64 	%rd38, %rd71, %rd14;
+	st.v2.u64 	[%rd38], {%rd136, %rd137};
+	bra.uni 	$L__BB12_28;
+$L__BB12_33:
+	bar.sync 	0;
+	setp.ne.s32 	%p32, %r3, 0;
+	@%p32 bra 	$L__BB12_35;
+	ld.param.u64 	%rd46, [keel_copy_out_small_param_4];
+	add.s64 	%rd129, %rd50, 1;
+	add.s64 	%rd128, %rd46, %rd52;
+	st.global.u64 	[%rd4], %rd129;
+	st.release.sys.u64 [%rd128], %rd129;
+$L__BB12_35:
 	ret;
 }
 .visible .entry keel_mark(
 	.param .u64 keel_mark_param_0,
 	.param .u64 keel_mark_param_1,
-	.param .u64 keel_mark_param_2
+	.param .u64 keel_mark_param_2,
+	.param .u64 keel_mark_param_3
 )
 {
-	.reg .pred 	%p<3>;
-	.reg .b32 	%r<7>;
-	.reg .b64 	%rd<18>;
+	.reg .pred 	%p<4>;
+	.reg .b32 	%r<8>;
+	.reg .b64 	%rd<30>;
+	ld.param.u64 	%rd16, [keel_mark_param_2];
 	mov.u32 	%r1, %ctaid.x;
-	mov.u32 	%r2, %tid.x;
-	cvt.u64.u32 	%rd9, %r2;
-	mov.u32 	%r3, %ntid.x;
-	mul.wide.u32 	%rd10, %r1, %r3;
-	or.b64  	%rd11, %rd10, %rd9;
-	setp.ne.s64 	%p1, %rd11, 0;
-	@%p1 bra 	$L__BB11_5;
-	ld.param.u64 	%rd7, [keel_mark_param_2];
+	mov.u32 	%r3, %tid.x;
+	cvt.u64.u32 	%rd19, %r3;
+	mov.u32 	%r4, %ntid.x;
+	mul.wide.u32 	%rd20, %r1, %r4;
+	add.s64 	%rd27, %rd20, %rd19;
+	setp.ge.u64 	%p1, %rd27, %rd16;
+	@%p1 bra 	$L__BB13_6;
+	ld.param.u64 	%rd17, [keel_mark_param_3];
 	ld.param.u64 	%rd15, [keel_mark_param_1];
-	ld.param.u64 	%rd8, [keel_mark_param_0];
-	cvta.to.global.u64 	%rd1, %rd8;
-	ld.global.u64 	%rd12, [%rd1];
-	add.s64 	%rd2, %rd12, %rd7;
-	st.global.u64 	[%rd1], %rd2;
-	or.b64  	%rd13, %rd2, %rd7;
-	and.b64  	%rd14, %rd13, -4294967296;
-	setp.ne.s64 	%p2, %rd14, 0;
-	@%p2 bra 	$L__BB11_3;
-	bra.uni 	$L__BB11_2;
-$L__BB11_3:
-	div.u64 	%rd17, %rd2, %rd7;
-	bra.uni 	$L__BB11_4;
-$L__BB11_2:
-	cvt.u32.u64 	%r4, %rd7;
-	cvt.u32.u64 	%r5, %rd2;
-	div.u32 	%r6, %r5, %r4;
-	cvt.u64.u32 	%rd17, %r6;
-$L__BB11_4:
-	st.release.sys.u64 [%rd15], %rd17;
-$L__BB11_5:
+	ld.param.u64 	%rd18, [keel_mark_param_0];
+	cvta.to.global.u64 	%rd1, %rd18;
+	mov.u32 	%r2, %nctaid.x;
+	mul.wide.u32 	%rd3, %r4, %r2;
+	shl.b64 	%rd28, %rd27, 3;
+	shl.b64 	%rd5, %rd3, 3;
+	cvt.u32.u64 	%r5, %rd17;
+	bra.uni 	$L__BB13_2;
+$L__BB13_4:
+	div.u64 	%rd29, %rd8, %rd17;
+$L__BB13_5:
+	add.s64 	%rd9, %rd15, %rd28;
+	st.release.sys.u64 [%rd9], %rd29;
+	add.s64 	%rd28, %rd28, %rd5;
+	add.s64 	%rd27, %rd27, %rd3;
+	setp.lt.u64 	%p3, %rd27, %rd16;
+	@%p3 bra 	$L__BB13_2;
+	bra.uni 	$L__BB13_6;
+$L__BB13_2:
+	add.s64 	%rd21, %rd1, %rd28;
+	ld.global.u64 	%rd22, [%rd21];
+	add.s64 	%rd8, %rd22, %rd17;
+	st.global.u64 	[%rd21], %rd8;
+	or.b64  	%rd23, %rd8, %rd17;
+	and.b64  	%rd24, %rd23, -4294967296;
+	setp.ne.s64 	%p2, %rd24, 0;
+	@%p2 bra 	$L__BB13_4;
+	cvt.u32.u64 	%r6, %rd8;
+	div.u32 	%r7, %r6, %r5;
+	cvt.u64.u32 	%rd29, %r7;
+	bra.uni 	$L__BB13_5;
+$L__BB13_6:
 	ret;
 }
 .visible .entry keel_matmul(
@@ -1944,7 +2020,7 @@ $L__BB11_5:
 	add.s64 	%rd61, %rd34, %rd33;
 	mul.lo.s64 	%rd10, %rd27, %rd32;
 	setp.ge.u64 	%p3, %rd61, %rd10;
-	@%p3 bra 	$L__BB12_12;
+	@%p3 bra 	$L__BB14_12;
 	ld.param.u64 	%rd28, [keel_matmul_param_6];
 	ld.param.u64 	%rd29, [keel_matmul_param_0];
 	ld.param.u64 	%rd30, [keel_matmul_param_2];
@@ -1969,31 +2045,31 @@ $L__BB11_5:
 	mov.f32 	%f7, 0f00000000;
 	setp.eq.s64 	%p5, %rd28, 0;
 	setp.eq.s64 	%p6, %rd28, 1;
-	bra.uni 	$L__BB12_2;
-$L__BB12_11:
+	bra.uni 	$L__BB14_2;
+$L__BB14_11:
 	shl.b64 	%rd59, %rd61, 2;
 	add.s64 	%rd60, %rd1, %rd59;
 	st.global.f32 	[%rd60], %f23;
 	add.s64 	%rd61, %rd61, %rd5;
 	setp.lt.u64 	%p9, %rd61, %rd10;
-	@%p9 bra 	$L__BB12_2;
-	bra.uni 	$L__BB12_12;
-$L__BB12_2:
+	@%p9 bra 	$L__BB14_2;
+	bra.uni 	$L__BB14_12;
+$L__BB14_2:
 	or.b64  	%rd35, %rd61, %rd27;
 	and.b64  	%rd36, %rd35, -4294967296;
 	setp.ne.s64 	%p4, %rd36, 0;
-	@%p4 bra 	$L__BB12_4;
-	bra.uni 	$L__BB12_3;
-$L__BB12_4:
+	@%p4 bra 	$L__BB14_4;
+	bra.uni 	$L__BB14_3;
+$L__BB14_4:
 	div.u64 	%rd62, %rd61, %rd27;
-	bra.uni 	$L__BB12_5;
-$L__BB12_3:
+	bra.uni 	$L__BB14_5;
+$L__BB14_3:
 	cvt.u32.u64 	%r9, %rd61;
 	div.u32 	%r10, %r9, %r8;
 	cvt.u64.u32 	%rd62, %r10;
-$L__BB12_5:
+$L__BB14_5:
 	mov.f32 	%f23, %f7;
-	@%p5 bra 	$L__BB12_11;
+	@%p5 bra 	$L__BB14_11;
 	mul.lo.s64 	%rd38, %rd62, %rd6;
 	shl.b64 	%rd39, %rd38, 2;
 	add.s64 	%rd19, %rd3, %rd39;
@@ -2004,10 +2080,10 @@ $L__BB12_5:
 	add.s64 	%rd20, %rd2, %rd43;
 	mov.u64 	%rd64, 0;
 	mov.f32 	%f23, %f7;
-	@%p6 bra 	$L__BB12_9;
+	@%p6 bra 	$L__BB14_9;
 	mov.u64 	%rd64, 0;
 	mov.f32 	%f23, %f7;
-$L__BB12_8:
+$L__BB14_8:
 	mul.lo.s64 	%rd45, %rd64, %rd7;
 	shl.b64 	%rd46, %rd45, 2;
 	add.s64 	%rd47, %rd19, %rd46;
@@ -2028,11 +2104,11 @@ $L__BB12_8:
 	add.rn.f32 	%f23, %f13, %f16;
 	add.s64 	%rd64, %rd64, 2;
 	setp.eq.s64 	%p7, %rd12, %rd64;
-	@%p7 bra 	$L__BB12_9;
-	bra.uni 	$L__BB12_8;
-$L__BB12_9:
+	@%p7 bra 	$L__BB14_9;
+	bra.uni 	$L__BB14_8;
+$L__BB14_9:
 	setp.eq.s64 	%p8, %rd11, 0;
-	@%p8 bra 	$L__BB12_11;
+	@%p8 bra 	$L__BB14_11;
 	mul.lo.s64 	%rd55, %rd64, %rd7;
 	shl.b64 	%rd56, %rd55, 2;
 	add.s64 	%rd22, %rd19, %rd56;
@@ -2043,8 +2119,8 @@ $L__BB12_9:
 	ld.global.f32 	%f18, [%rd23];
 	mul.rn.f32 	%f19, %f17, %f18;
 	add.rn.f32 	%f23, %f23, %f19;
-	bra.uni 	$L__BB12_11;
-$L__BB12_12:
+	bra.uni 	$L__BB14_11;
+$L__BB14_12:
 	ret;
 }
 .visible .entry keel_relu(
@@ -2065,7 +2141,7 @@ $L__BB12_12:
 	mul.wide.u32 	%rd15, %r1, %r4;
 	add.s64 	%rd18, %rd15, %rd14;
 	setp.ge.u64 	%p1, %rd18, %rd11;
-	@%p1 bra 	$L__BB13_3;
+	@%p1 bra 	$L__BB15_3;
 	ld.param.u64 	%rd12, [keel_relu_param_0];
 	ld.param.u64 	%rd13, [keel_relu_param_1];
 	cvta.to.global.u64 	%rd1, %rd13;
@@ -2074,7 +2150,7 @@ $L__BB12_12:
 	mul.wide.u32 	%rd4, %r4, %r2;
 	shl.b64 	%rd19, %rd18, 2;
 	shl.b64 	%rd6, %rd4, 2;
-$L__BB13_2:
+$L__BB15_2:
 	add.s64 	%rd16, %rd2, %rd19;
 	ld.global.f32 	%f1, [%rd16];
 	max.f32 	%f2, %f1, 0f00000000;
@@ -2083,8 +2159,8 @@ $L__BB13_2:
 	add.s64 	%rd19, %rd19, %rd6;
 	add.s64 	%rd18, %rd18, %rd4;
 	setp.lt.u64 	%p2, %rd18, %rd11;
-	@%p2 bra 	$L__BB13_2;
-$L__BB13_3:
+	@%p2 bra 	$L__BB15_2;
+$L__BB15_3:
 	ret;
 }
 .visible .entry keel_relu_grad(
@@ -2105,7 +2181,7 @@ $L__BB13_3:
 	mul.wide.u32 	%rd16, %r1, %r4;
 	add.s64 	%rd18, %rd16, %rd15;
 	setp.ge.u64 	%p1, %rd18, %rd12;
-	@%p1 bra 	$L__BB14_5;
+	@%p1 bra 	$L__BB16_5;
 	ld.param.u64 	%rd13, [keel_relu_grad_param_0];
 	ld.param.u64 	%rd14, [keel_relu_grad_param_1];
 	cvta.to.global.u64 	%rd1, %rd14;
@@ -2115,22 +2191,22 @@ $L__BB13_3:
 	shl.b64 	%rd19, %rd18, 2;
 	shl.b64 	%rd6, %rd4, 2;
 	mov.b32 	%r5, 0;
-	bra.uni 	$L__BB14_2;
-$L__BB14_4:
+	bra.uni 	$L__BB16_2;
+$L__BB16_4:
 	add.s64 	%rd19, %rd19, %rd6;
 	add.s64 	%rd18, %rd18, %rd4;
 	setp.lt.u64 	%p3, %rd18, %rd12;
-	@%p3 bra 	$L__BB14_2;
-	bra.uni 	$L__BB14_5;
-$L__BB14_2:
+	@%p3 bra 	$L__BB16_2;
+	bra.uni 	$L__BB16_5;
+$L__BB16_2:
 	add.s64 	%rd17, %rd2, %rd19;
 	ld.global.f32 	%f1, [%rd17];
 	setp.gt.f32 	%p2, %f1, 0f00000000;
-	@%p2 bra 	$L__BB14_4;
+	@%p2 bra 	$L__BB16_4;
 	add.s64 	%rd9, %rd1, %rd19;
 	st.global.u32 	[%rd9], %r5;
-	bra.uni 	$L__BB14_4;
-$L__BB14_5:
+	bra.uni 	$L__BB16_4;
+$L__BB16_5:
 	ret;
 }
 .visible .entry keel_mse(
@@ -2159,7 +2235,7 @@ $L__BB14_5:
 	mul.wide.u32 	%rd30, %r1, %r4;
 	add.s64 	%rd5, %rd30, %rd29;
 	setp.ge.u64 	%p1, %rd5, %rd24;
-	@%p1 bra 	$L__BB15_3;
+	@%p1 bra 	$L__BB17_3;
 	ld.param.u64 	%rd28, [keel_mse_param_2];
 	cvta.to.global.u64 	%rd2, %rd28;
 	mov.u32 	%r2, %nctaid.x;
@@ -2168,7 +2244,7 @@ $L__BB14_5:
 	shl.b64 	%rd40, %rd5, 2;
 	shl.b64 	%rd8, %rd6, 2;
 	mov.u64 	%rd39, %rd5;
-$L__BB15_2:
+$L__BB17_2:
 	add.s64 	%rd31, %rd4, %rd40;
 	ld.global.f32 	%f9, [%rd31];
 	add.s64 	%rd32, %rd3, %rd40;
@@ -2180,26 +2256,26 @@ $L__BB15_2:
 	add.s64 	%rd40, %rd40, %rd8;
 	add.s64 	%rd39, %rd39, %rd6;
 	setp.lt.u64 	%p2, %rd39, %rd24;
-	@%p2 bra 	$L__BB15_2;
-$L__BB15_3:
+	@%p2 bra 	$L__BB17_2;
+$L__BB17_3:
 	setp.ne.s64 	%p3, %rd5, 0;
-	@%p3 bra 	$L__BB15_11;
+	@%p3 bra 	$L__BB17_11;
 	ld.param.u64 	%rd26, [keel_mse_param_3];
 	cvta.to.global.u64 	%rd1, %rd26;
 	setp.eq.s64 	%p4, %rd24, 0;
 	mov.f32 	%f34, 0f00000000;
-	@%p4 bra 	$L__BB15_10;
+	@%p4 bra 	$L__BB17_10;
 	and.b64  	%rd9, %rd24, 1;
 	setp.eq.s64 	%p5, %rd24, 1;
 	mov.f32 	%f34, 0f00000000;
 	mov.u64 	%rd44, 0;
-	@%p5 bra 	$L__BB15_8;
+	@%p5 bra 	$L__BB17_8;
 	and.b64  	%rd10, %rd24, -2;
 	add.s64 	%rd43, %rd4, 4;
 	add.s64 	%rd42, %rd3, 4;
 	mov.f32 	%f34, 0f00000000;
 	mov.u64 	%rd44, 0;
-$L__BB15_7:
+$L__BB17_7:
 	ld.global.f32 	%f17, [%rd43+-4];
 	ld.global.f32 	%f18, [%rd42+-4];
 	sub.rn.f32 	%f19, %f17, %f18;
@@ -2214,11 +2290,11 @@ $L__BB15_7:
 	add.s64 	%rd43, %rd43, 8;
 	add.s64 	%rd42, %rd42, 8;
 	setp.eq.s64 	%p6, %rd10, %rd44;
-	@%p6 bra 	$L__BB15_8;
-	bra.uni 	$L__BB15_7;
-$L__BB15_8:
+	@%p6 bra 	$L__BB17_8;
+	bra.uni 	$L__BB17_7;
+$L__BB17_8:
 	setp.eq.s64 	%p7, %rd9, 0;
-	@%p7 bra 	$L__BB15_10;
+	@%p7 bra 	$L__BB17_10;
 	shl.b64 	%rd36, %rd44, 2;
 	add.s64 	%rd37, %rd4, %rd36;
 	ld.global.f32 	%f26, [%rd37];
@@ -2227,10 +2303,10 @@ $L__BB15_8:
 	sub.rn.f32 	%f28, %f26, %f27;
 	mul.rn.f32 	%f29, %f28, %f28;
 	add.rn.f32 	%f34, %f34, %f29;
-$L__BB15_10:
+$L__BB17_10:
 	mul.rn.f32 	%f30, %f34, %f8;
 	st.global.f32 	[%rd1], %f30;
-$L__BB15_11:
+$L__BB17_11:
 	ret;
 }
 )ptx";

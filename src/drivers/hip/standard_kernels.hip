@@ -36,6 +36,7 @@ struct Machine {
   // A counter of 100 MHz, whatever the clock of the device does.
   static __attribute__((device)) U64 NowMicros() { return __builtin_readsteadycounter() / 100; }
   static __attribute__((device)) void Pause() { __builtin_amdgcn_s_sleep(8); }
+  static constexpr bool kRefuses = false;
   __attribute__((device)) U8* Write(U64 address, U64) { return reinterpret_cast<U8*>(address); }
   __attribute__((device)) const U8* Read(U64 address, U64) {
     return reinterpret_cast<const U8*>(address);

@@ -20,6 +20,7 @@
 //   static void Pause()
 //   Bytes* / const Bytes* at an address: machine.Write(address, size), machine.Read(address, size),
 //   null where the device may not do that
+//   static constexpr bool kRefuses                               whether it ever says that
 //
 // It includes nothing, so that a device compiler needs no headers of any toolkit.
 #pragma once
@@ -34,9 +35,12 @@
 #define KEEL_KERNEL_UNFUSED _Pragma("clang fp contract(off)")
 // Before a loop over an array that is to be in registers.
 #define KEEL_KERNEL_UNROLLED _Pragma("unroll")
+// Before a loop that is seldom run: code that is not run is fetched all the same.
+#define KEEL_KERNEL_ROLLED _Pragma("nounroll")
 #else
 #define KEEL_KERNEL_UNFUSED
 #define KEEL_KERNEL_UNROLLED
+#define KEEL_KERNEL_ROLLED
 #endif
 
 namespace keel::kernels {
@@ -173,13 +177,15 @@ KEEL_KERNEL_FUNCTION bool CopyTable(Worker group, Worker worker, Machine& machin
   return true;
 }
 
-// By one worker. The count is kept near, so that nothing far away is read. Whoever sees the word
-// may take the memory of the count away: that is written first.
+// Each mark is one worker's. The counts are kept near, so that nothing far away is read. Whoever
+// sees the last mark may take the memory of the counts away: each is written before its mark.
 template <class Machine>
-KEEL_KERNEL_FUNCTION void Mark(U64* count, U64* seen, U64 by) {
-  const U64 next = *count + by;
-  *count = next;
-  Machine::Publish(seen, next / by);
+KEEL_KERNEL_FUNCTION void Mark(Worker worker, U64* counts, U64* seen, U64 marks, U64 by) {
+  for (U64 i = worker.index; i < marks; i += worker.count) {
+    const U64 next = counts[i] + by;
+    counts[i] = next;
+    Machine::Publish(seen + i, next / by);
+  }
 }
 
 // By one worker of each group: the last group marks, and has nothing to write but the mark.
@@ -206,111 +212,152 @@ struct RowValues {
   U32 size[96];
 };
 
-// So many ranges are on their way at once, by a group.
-constexpr U64 kTogether = 4;
-
-struct Range {
-  U8* to;
-  const U8* from;
-  U64 width;  // of an element: 16, 4 or 1
-  U64 count;  // of elements; 0: left out
-};
-
-template <class Machine>
-KEEL_KERNEL_FUNCTION Range RangeOf(Machine& machine, const RowValues& rows, U64 row) {
-  const U64 destination = rows.row[row].destination;
-  const U64 source = rows.row[row].source;
-  const U64 size = rows.size[row];
-  if (destination == 0) return {};
-  U8* to = machine.Write(destination, size);
-  const U8* from = machine.Read(source, size);
-  if (to == nullptr || from == nullptr) return {};
-  const U64 width = WidthOf(destination, source, size);
-  return {to, from, width, width == 16 ? size / 16 : width == 4 ? size / 4 : size};
-}
-
-// `kWide`: the width is 16, and nothing is asked.
-template <bool kWide>
-KEEL_KERNEL_FUNCTION Quad LoadElement(const Range& range, U64 i) {
-  if (kWide || range.width == 16) return reinterpret_cast<const Quad*>(range.from)[i];
-  const U64 word =
-      range.width == 4 ? reinterpret_cast<const U32*>(range.from)[i] : U64{range.from[i]};
-  return Quad{word, 0};
-}
-template <bool kWide>
-KEEL_KERNEL_FUNCTION void StoreElement(const Range& range, U64 i, Quad element) {
-  if (kWide || range.width == 16) {
-    reinterpret_cast<Quad*>(range.to)[i] = element;
-  } else if (range.width == 4) {
-    reinterpret_cast<U32*>(range.to)[i] = static_cast<U32>(element[0]);
-  } else {
-    range.to[i] = static_cast<U8>(element[0]);
+// The rows behind the first `count`.
+KEEL_KERNEL_FUNCTION void LeaveNear(Worker worker, const RowValues& rows, U64 count, Row* near,
+                                    U64 rows_out) {
+  // Word by word: of a whole row the compiler would make a copy of all that it could be.
+  for (U64 i = worker.index; i < rows_out; i += worker.count) {
+    near[i].destination = rows.row[count + i].destination;
+    near[i].source = rows.row[count + i].source;
   }
 }
 
-// Each worker has an element of each on its way before it stores the first.
-template <bool kWide>
-KEEL_KERNEL_FUNCTION void CopyRanges(Worker worker, const Range (&range)[kTogether], U64 longest) {
-  for (U64 i = worker.index; i < longest; i += worker.count) {
-    Quad element[kTogether] = {};
-    KEEL_KERNEL_UNROLLED
-    for (U64 k = 0; k < kTogether; ++k) {
-      if (i < range[k].count) element[k] = LoadElement<kWide>(range[k], i);
-    }
-    KEEL_KERNEL_UNROLLED
-    for (U64 k = 0; k < kTogether; ++k) {
-      if (i < range[k].count) StoreElement<kWide>(range[k], i, element[k]);
-    }
-  }
-}
-
-// The rows of a group.
-template <class Machine>
-KEEL_KERNEL_FUNCTION void CopyRows(Worker worker, Machine& machine, const RowValues& rows,
-                                   U64 first, U64 end) {
-  Range range[kTogether] = {};
-  U64 longest = 0;
-  bool wide = true;
-  KEEL_KERNEL_UNROLLED
-  for (U64 k = 0; k < kTogether; ++k) {
-    if (first + k < end) range[k] = RangeOf(machine, rows, first + k);
-    longest = range[k].count > longest ? range[k].count : longest;
-    wide = wide && (range[k].count == 0 || range[k].width == 16);
-  }
-  if (wide) {
-    CopyRanges<true>(worker, range, longest);
-  } else {
-    CopyRanges<false>(worker, range, longest);
-  }
-}
-
-// Rows that are a piece each go together; those of several pieces one piece to a group.
+// One piece to a group. The last one leaves the other rows near.
 template <class Machine>
 KEEL_KERNEL_FUNCTION void CopyInRows(Worker group, Worker worker, Machine& machine,
                                      const RowValues& rows, const Piece* pieces, U64 count,
-                                     U64 direct, U64 together, Row* near, U64 rows_out) {
-  if (together != 0) {
-    for (U64 i = group.index * kTogether; i < direct; i += group.count * kTogether) {
-      CopyRows(worker, machine, rows, i, direct);
-    }
-  } else {
-    for (U64 i = group.index; i < count; i += group.count) {
-      const U64 row = i < direct ? i : Machine::Fetch(&pieces[i].row);
-      const U64 offset = i < direct ? 0 : Machine::Fetch(&pieces[i].offset);
-      const U64 size = i < direct ? rows.size[i] : Machine::Fetch(&pieces[i].size);
-      const U64 destination = rows.row[row].destination;
-      if (destination == 0) continue;
-      if (!CopyRange(worker, machine, destination + offset, rows.row[row].source + offset, size)) {
-        return;
-      }
+                                     U64 direct, Row* near, U64 rows_out) {
+  if (group.index + 1 == group.count) LeaveNear(worker, rows, direct, near, rows_out);
+  for (U64 i = group.index; i < count; i += group.count) {
+    const U64 row = i < direct ? i : Machine::Fetch(&pieces[i].row);
+    const U64 offset = i < direct ? 0 : Machine::Fetch(&pieces[i].offset);
+    const U64 size = i < direct ? rows.size[i] : Machine::Fetch(&pieces[i].size);
+    const U64 destination = rows.row[row].destination;
+    if (destination == 0) continue;
+    if (!CopyRange(worker, machine, destination + offset, rows.row[row].source + offset, size)) {
+      return;
     }
   }
-  if (group.index + 1 != group.count) return;
-  // Word by word: of a whole row the compiler would make a copy of all that it could be.
-  for (U64 i = worker.index; i < rows_out; i += worker.count) {
-    near[i].destination = rows.row[direct + i].destination;
-    near[i].source = rows.row[direct + i].source;
+}
+
+// --- Small rows ----------------------------------------------------------------------------------
+//
+// What a few small rows take is no copying but waiting, for the row and then for its bytes: each
+// worker has those of several rows on their way at once, and no look-up hangs on another one.
+
+// So many rows are on their way at once, by a team of workers.
+constexpr U32 kTogether = 4;
+
+struct Known {
+  U64 destination;  // 0: left out
+  U64 source;
+  U32 size;
+};
+struct Range {
+  U8* to;
+  const U8* from;
+  U32 size;  // 0: left out
+};
+
+// Each in elements of a quad.
+KEEL_KERNEL_FUNCTION void CopyRanges(Worker mate, const Range (&range)[kTogether], U32 longest) {
+  const U32 stride = static_cast<U32>(mate.count * sizeof(Quad));
+  for (U32 at = static_cast<U32>(mate.index * sizeof(Quad)); at < longest; at += stride) {
+    Quad element[kTogether] = {};
+    KEEL_KERNEL_UNROLLED
+    for (U32 k = 0; k < kTogether; ++k) {
+      if (at < range[k].size) element[k] = *reinterpret_cast<const Quad*>(range[k].from + at);
+    }
+    KEEL_KERNEL_UNROLLED
+    for (U32 k = 0; k < kTogether; ++k) {
+      if (at < range[k].size) *reinterpret_cast<Quad*>(range[k].to + at) = element[k];
+    }
   }
+}
+
+// A row that is aligned anyhow, and may be left out.
+template <class Machine>
+KEEL_KERNEL_FUNCTION void CopyAny(Worker mate, Machine& machine, Known row) {
+  if (row.destination == 0) return;
+  U8* to = machine.Write(row.destination, row.size);
+  const U8* from = machine.Read(row.source, row.size);
+  const U32 stride = static_cast<U32>(mate.count);
+  U32 at = static_cast<U32>(mate.index);
+  if (WidthOf(row.destination, row.source, row.size) == 1) {
+    KEEL_KERNEL_ROLLED
+    for (; at < row.size; at += stride) to[at] = from[at];
+    return;
+  }
+  KEEL_KERNEL_ROLLED
+  for (; at < row.size / sizeof(U32); at += stride) {
+    reinterpret_cast<U32*>(to)[at] = reinterpret_cast<const U32*>(from)[at];
+  }
+}
+
+// `known(i)` tells row i. False: the device may not do that.
+template <class Machine, class Rows>
+KEEL_KERNEL_FUNCTION bool CopyTogether(Worker team, Worker mate, Machine& machine, U64 n,
+                                       Rows known) {
+  const U32 count = static_cast<U32>(n);
+  const U32 step = static_cast<U32>(team.count) * kTogether;
+  for (U32 first = static_cast<U32>(team.index) * kTogether; first < count; first += step) {
+    // The last one again where there are no more: nothing is asked before all are on their way.
+    Known row[kTogether];
+    KEEL_KERNEL_UNROLLED
+    for (U32 k = 0; k < kTogether; ++k) row[k] = known(first + k < count ? first + k : count - 1);
+    Range range[kTogether];
+    U32 longest = 0;
+    U32 alignment = 0;
+    bool refused = false;
+    KEEL_KERNEL_UNROLLED
+    for (U32 k = 0; k < kTogether; ++k) {
+      const auto [destination, source, size] = row[k];
+      const bool there = first + k < count && destination != 0;
+      const bool asks = there || !Machine::kRefuses;
+      U8* to = asks ? machine.Write(destination, size) : nullptr;
+      const U8* from = asks ? machine.Read(source, size) : nullptr;
+      const bool allowed = !Machine::kRefuses || (to != nullptr && from != nullptr);
+      refused |= there && !allowed;
+      range[k] = {to, from, there && allowed ? size : 0};
+      longest = range[k].size > longest ? range[k].size : longest;
+      alignment |= static_cast<U32>(destination) | static_cast<U32>(source) | size;
+    }
+    if (refused) return false;
+    if (alignment % sizeof(Quad) == 0) {
+      CopyRanges(mate, range, longest);
+      continue;
+    }
+    KEEL_KERNEL_ROLLED
+    for (U32 i = first; i < count && i < first + kTogether; ++i) CopyAny(mate, machine, known(i));
+  }
+  return true;
+}
+
+// The last team leaves the other rows near. It has none of its own where there is a team too many.
+template <class Machine>
+KEEL_KERNEL_FUNCTION void CopyInSmall(Worker team, Worker mate, Machine& machine,
+                                      const RowValues& rows, U64 count, Row* near, U64 rows_out) {
+  if (team.index + 1 == team.count) LeaveNear(mate, rows, count, near, rows_out);
+  CopyTogether(team, mate, machine, count, [&](U32 i) {
+    return Known{rows.row[i].destination, rows.row[i].source, rows.size[i]};
+  });
+}
+
+// Each group marks for itself: nobody waits for another one's count.
+template <class Machine>
+KEEL_KERNEL_FUNCTION void CopyOutSmall(Worker group, Worker worker, Worker team, Worker mate,
+                                       Machine& machine, const Piece* pieces, const Row* rows,
+                                       U64 count, U64* counts, U64* seen) {
+  const U64 next = Machine::Fetch(counts + group.index) + 1;
+  const bool allowed = CopyTogether(team, mate, machine, count, [&](U32 i) {
+    return Known{Machine::Fetch(&rows[i].destination), Machine::Fetch(&rows[i].source),
+                 static_cast<U32>(Machine::Fetch(&pieces[i].size))};
+  });
+  if (!allowed) return;
+  Machine::Gather();
+  if (worker.index != 0) return;
+  counts[group.index] = next;
+  Machine::Publish(seen + group.index, next);
 }
 
 // The last group that is done marks the end.

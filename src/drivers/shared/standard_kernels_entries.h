@@ -9,6 +9,21 @@ using keel::kernels::U32;
 using keel::kernels::U64;
 using keel::kernels::U8;
 
+// A group is several teams if its threads can be divided into such, and one otherwise.
+constexpr U64 kTeam = 256;
+__attribute__((device)) inline keel::kernels::Worker Team() {
+  const keel::kernels::Worker group = Group();
+  const keel::kernels::Worker here = Here();
+  if (here.count % kTeam != 0) return group;
+  const U64 teams = here.count / kTeam;
+  return {group.index * teams + here.index / kTeam, group.count * teams};
+}
+__attribute__((device)) inline keel::kernels::Worker Mate() {
+  const keel::kernels::Worker here = Here();
+  if (here.count % kTeam != 0) return here;
+  return {here.index % kTeam, kTeam};
+}
+
 KEEL_GLOBAL void keel_fill(U32* out, U32 value, U64 n) {
   keel::kernels::Fill(This(), out, value, n);
 }
@@ -51,10 +66,15 @@ KEEL_GLOBAL void keel_copy_in(const keel::kernels::Piece* pieces, const keel::ke
 
 KEEL_GLOBAL void keel_copy_in_rows(keel::kernels::RowValues rows,
                                    const keel::kernels::Piece* pieces, U64 n, U64 direct,
-                                   U64 together, keel::kernels::Row* near, U64 rows_out) {
+                                   keel::kernels::Row* near, U64 rows_out) {
   Machine machine;
-  keel::kernels::CopyInRows(Group(), Here(), machine, rows, pieces, n, direct, together, near,
-                            rows_out);
+  keel::kernels::CopyInRows(Group(), Here(), machine, rows, pieces, n, direct, near, rows_out);
+}
+
+KEEL_GLOBAL void keel_copy_in_small(keel::kernels::RowValues rows, U64 n, keel::kernels::Row* near,
+                                    U64 rows_out) {
+  Machine machine;
+  keel::kernels::CopyInSmall(Team(), Mate(), machine, rows, n, near, rows_out);
 }
 
 KEEL_GLOBAL void keel_copy_out(const keel::kernels::Piece* pieces, const keel::kernels::Row* rows,
@@ -63,8 +83,16 @@ KEEL_GLOBAL void keel_copy_out(const keel::kernels::Piece* pieces, const keel::k
   keel::kernels::CopyOut(Group(), Here(), machine, pieces, rows, n, direct, arrived, seen);
 }
 
-KEEL_GLOBAL void keel_mark(U64* count, U64* seen, U64 by) {
-  if (This().index == 0) keel::kernels::Mark<Machine>(count, seen, by);
+KEEL_GLOBAL void keel_copy_out_small(const keel::kernels::Piece* pieces,
+                                     const keel::kernels::Row* rows, U64 n, U64* counts,
+                                     U64* seen) {
+  Machine machine;
+  keel::kernels::CopyOutSmall(Group(), Here(), Team(), Mate(), machine, pieces, rows, n, counts,
+                              seen);
+}
+
+KEEL_GLOBAL void keel_mark(U64* counts, U64* seen, U64 marks, U64 by) {
+  keel::kernels::Mark<Machine>(This(), counts, seen, marks, by);
 }
 
 KEEL_GLOBAL void keel_matmul(const float* a, const float* b, float* c, U32 transposed, U64 m, U64 n,

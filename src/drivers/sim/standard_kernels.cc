@@ -44,6 +44,7 @@ class Machine {
   // A real device's kernel would burn a core of its own; this one shares the host's.
   static void Pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
+  static constexpr bool kRefuses = true;
   kernels::U8* Write(kernels::U64 address, kernels::U64 size) {
     return reinterpret_cast<kernels::U8*>(
         context_.Translate(DeviceAddress(address), Bytes(size), hal::Access::kWrite));
@@ -156,19 +157,29 @@ void CopyIn(KernelContext& context) {
 
 void CopyInRows(KernelContext& context) {
   static_assert(sizeof(kernels::RowValues::row) == hal::kernels::kMostRows * sizeof(kernels::Row));
-  static_assert(kernels::kTogether == hal::kernels::kRowsTogether);
   Machine machine(context);
   const auto rows = context.Value<kernels::RowValues>(0);
   const std::span<const kernels::Piece> pieces = context.Buffer<const kernels::Piece>(1);
   const auto direct = context.Value<std::uint64_t>(3);
   const std::uint64_t count = Count(context, 2, {std::max<std::size_t>(pieces.size(), direct)});
-  const std::uint64_t rows_out = Count(context, 6, {context.Buffer<kernels::Row>(5).size()});
+  const std::uint64_t rows_out = Count(context, 5, {context.Buffer<kernels::Row>(4).size()});
   if (direct > hal::kernels::kMostRows || rows_out > hal::kernels::kMostRows - direct) return;
   for (std::uint64_t i = direct; i < count; ++i) {
     if (pieces[i].row >= direct) return;
   }
   kernels::CopyInRows(kAlone, kAlone, machine, rows, pieces.data(), count, direct,
-                      context.Value<std::uint64_t>(4), Data<kernels::Row>(context, 5), rows_out);
+                      Data<kernels::Row>(context, 4), rows_out);
+}
+
+void CopyInSmall(KernelContext& context) {
+  static_assert(kernels::kTogether == hal::kernels::kRowsTogether);
+  Machine machine(context);
+  const auto rows = context.Value<kernels::RowValues>(0);
+  const auto count = context.Value<std::uint64_t>(1);
+  const std::uint64_t rows_out = Count(context, 3, {context.Buffer<kernels::Row>(2).size()});
+  if (count > hal::kernels::kMostRows || rows_out > hal::kernels::kMostRows - count) return;
+  kernels::CopyInSmall(kAlone, kAlone, machine, rows, count, Data<kernels::Row>(context, 2),
+                       rows_out);
 }
 
 void CopyOut(KernelContext& context) {
@@ -188,11 +199,28 @@ void CopyOut(KernelContext& context) {
   }
 }
 
+void CopyOutSmall(KernelContext& context) {
+  Machine machine(context);
+  const Table table = TableOf(context, context.Value<std::uint64_t>(2));
+  // The one worker is each block of the grid in turn.
+  const kernels::U64 blocks = context.dims().grid[0];
+  if (!table.ok || context.Buffer<kernels::U64>(3).size() < blocks) return;
+  if (context.Buffer<kernels::U64>(4).size() < blocks) return;
+  for (kernels::U64 i = 0; i < blocks; ++i) {
+    const kernels::Worker block{i, blocks};
+    kernels::CopyOutSmall(block, kAlone, block, kAlone, machine, table.pieces, table.rows,
+                          table.count, Data<kernels::U64>(context, 3),
+                          Data<kernels::U64>(context, 4));
+  }
+}
+
 void Mark(KernelContext& context) {
-  const auto by = context.Value<std::uint64_t>(2);
-  if (context.Buffer<kernels::U64>(0).empty() || context.Buffer<kernels::U64>(1).empty()) return;
+  const std::uint64_t marks = Count(
+      context, 2, {context.Buffer<kernels::U64>(0).size(), context.Buffer<kernels::U64>(1).size()});
+  const auto by = context.Value<std::uint64_t>(3);
   if (by == 0) return;
-  kernels::Mark<Machine>(Data<kernels::U64>(context, 0), Data<kernels::U64>(context, 1), by);
+  kernels::Mark<Machine>(kAlone, Data<kernels::U64>(context, 0), Data<kernels::U64>(context, 1),
+                         marks, by);
 }
 
 // Whether argument i has room for a matrix.
@@ -245,9 +273,14 @@ constexpr P kCopyInParameters[] = {
 constexpr P kCopyOutParameters[] = {
     P::In(), P::In(), P::Value<std::uint64_t>(), P::Value<std::uint64_t>(), P::InOut(), P::Out()};
 constexpr P kCopyInRowsParameters[] = {
-    P::Value<kernels::RowValues>(), P::In(),  P::Value<std::uint64_t>(), P::Value<std::uint64_t>(),
+    P::Value<kernels::RowValues>(), P::In(),  P::Value<std::uint64_t>(),
     P::Value<std::uint64_t>(),      P::Out(), P::Value<std::uint64_t>()};
-constexpr P kMarkParameters[] = {P::InOut(), P::Out(), P::Value<std::uint64_t>()};
+constexpr P kCopyInSmallParameters[] = {P::Value<kernels::RowValues>(), P::Value<std::uint64_t>(),
+                                        P::Out(), P::Value<std::uint64_t>()};
+constexpr P kCopyOutSmallParameters[] = {P::In(), P::In(), P::Value<std::uint64_t>(), P::InOut(),
+                                         P::Out()};
+constexpr P kMarkParameters[] = {P::InOut(), P::Out(), P::Value<std::uint64_t>(),
+                                 P::Value<std::uint64_t>()};
 constexpr P kMatMulParameters[] = {P::In(),
                                    P::In(),
                                    P::Out(),
@@ -271,7 +304,9 @@ constexpr KernelDefinition kDefinitions[] = {
     {hal::kernels::kCopyTable, CopyTable, kCopyTableParameters},
     {hal::kernels::kCopyIn, CopyIn, kCopyInParameters},
     {hal::kernels::kCopyInRows, CopyInRows, kCopyInRowsParameters},
+    {hal::kernels::kCopyInSmall, CopyInSmall, kCopyInSmallParameters},
     {hal::kernels::kCopyOut, CopyOut, kCopyOutParameters},
+    {hal::kernels::kCopyOutSmall, CopyOutSmall, kCopyOutSmallParameters},
     {hal::kernels::kMark, Mark, kMarkParameters},
     {hal::kernels::kMatMul, MatMul, kMatMulParameters},
     {hal::kernels::kRelu, Relu, kReluParameters},

@@ -42,6 +42,7 @@ class Machine {
   }
   static void Pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
+  static constexpr bool kRefuses = true;
   U8* Write(U64 address, U64 size) { return At(address, size, hal::Access::kWrite); }
   const U8* Read(U64 address, U64 size) { return At(address, size, hal::Access::kRead); }
 
@@ -174,7 +175,7 @@ void CopyInRows(sim::KernelContext& context) {
   const auto rows = context.Value<kernels::RowValues>(0);
   const auto count = context.Value<U64>(2);
   const auto direct = context.Value<U64>(3);
-  const auto rows_out = context.Value<U64>(6);
+  const auto rows_out = context.Value<U64>(5);
   const kernels::Piece* pieces = nullptr;
   kernels::Row* near = nullptr;
   if (count > direct) {
@@ -182,11 +183,22 @@ void CopyInRows(sim::KernelContext& context) {
     if (pieces == nullptr) return;
   }
   if (rows_out != 0) {
-    near = machine.Argument<kernels::Row>(5, rows_out, hal::Access::kWrite);
+    near = machine.Argument<kernels::Row>(4, rows_out, hal::Access::kWrite);
     if (near == nullptr) return;
   }
-  kernels::CopyInRows(kAlone, kAlone, machine, rows, pieces, count, direct, context.Value<U64>(4),
-                      near, rows_out);
+  kernels::CopyInRows(kAlone, kAlone, machine, rows, pieces, count, direct, near, rows_out);
+}
+
+void CopyInSmall(sim::KernelContext& context) {
+  Machine machine(context);
+  const auto rows = context.Value<kernels::RowValues>(0);
+  const auto rows_out = context.Value<U64>(3);
+  kernels::Row* near = nullptr;
+  if (rows_out != 0) {
+    near = machine.Argument<kernels::Row>(2, rows_out, hal::Access::kWrite);
+    if (near == nullptr) return;
+  }
+  kernels::CopyInSmall(kAlone, kAlone, machine, rows, context.Value<U64>(1), near, rows_out);
 }
 
 void CopyOut(sim::KernelContext& context) {
@@ -207,12 +219,31 @@ void CopyOut(sim::KernelContext& context) {
   }
 }
 
+void CopyOutSmall(sim::KernelContext& context) {
+  Machine machine(context);
+  if (context.Value<U64>(2) == 0) return;
+  const Table table = TableOf(context, machine, context.Value<U64>(2));
+  // The one worker is each block of the grid in turn.
+  const U64 blocks = context.dims().grid[0];
+  U64* const counts = machine.Argument<U64>(3, blocks, hal::Access::kReadWrite);
+  U64* const seen = machine.Argument<U64>(4, blocks, hal::Access::kWrite);
+  if (table.rows == nullptr || counts == nullptr || seen == nullptr) return;
+  for (U64 i = 0; i < blocks; ++i) {
+    const kernels::Worker block{i, blocks};
+    kernels::CopyOutSmall(block, kAlone, block, kAlone, machine, table.pieces, table.rows,
+                          table.count, counts, seen);
+  }
+}
+
 void Mark(sim::KernelContext& context) {
   Machine machine(context);
-  U64* const count = machine.Argument<U64>(0, 1, hal::Access::kReadWrite);
-  U64* const seen = machine.Argument<U64>(1, 1, hal::Access::kWrite);
-  const auto by = context.Value<U64>(2);
-  if (count != nullptr && seen != nullptr && by != 0) kernels::Mark<Machine>(count, seen, by);
+  const auto marks = context.Value<U64>(2);
+  const auto by = context.Value<U64>(3);
+  if (marks == 0 || by == 0) return;
+  U64* const counts = machine.Argument<U64>(0, marks, hal::Access::kReadWrite);
+  U64* const seen = machine.Argument<U64>(1, marks, hal::Access::kWrite);
+  if (counts == nullptr || seen == nullptr) return;
+  kernels::Mark<Machine>(kAlone, counts, seen, marks, by);
 }
 
 // More than there are addresses where it overflows.
@@ -275,7 +306,10 @@ constexpr P kStoreParameters[] = {P::Value<kernels::StoredWords>(), kWord, kWord
 constexpr P kCopyInParameters[] = {kWord, kWord, kWord, kWord, kWord, kWord, kWord};
 constexpr P kCopyOutParameters[] = {kWord, kWord, kWord, kWord, kWord, kWord};
 constexpr P kCopyInRowsParameters[] = {
-    P::Value<kernels::RowValues>(), kWord, kWord, kWord, kWord, kWord, kWord};
+    P::Value<kernels::RowValues>(), kWord, kWord, kWord, kWord, kWord};
+constexpr P kCopyInSmallParameters[] = {P::Value<kernels::RowValues>(), kWord, kWord, kWord};
+constexpr P kCopyOutSmallParameters[] = {kWord, kWord, kWord, kWord, kWord};
+constexpr P kMarkParameters[] = {kWord, kWord, kWord, kWord};
 constexpr P kMatMulParameters[] = {kWord, kWord, kWord, kHalf, kWord, kWord, kWord};
 constexpr P kMseParameters[] = {kWord, kWord, kWord, kWord, kHalf, kWord};
 
@@ -290,8 +324,10 @@ constexpr sim::KernelDefinition kDefinitions[] = {
     {hal::kernels::kCopyTable, CopyTable, kThreeWords},
     {hal::kernels::kCopyIn, CopyIn, kCopyInParameters},
     {hal::kernels::kCopyInRows, CopyInRows, kCopyInRowsParameters},
+    {hal::kernels::kCopyInSmall, CopyInSmall, kCopyInSmallParameters},
     {hal::kernels::kCopyOut, CopyOut, kCopyOutParameters},
-    {hal::kernels::kMark, Mark, kThreeWords},
+    {hal::kernels::kCopyOutSmall, CopyOutSmall, kCopyOutSmallParameters},
+    {hal::kernels::kMark, Mark, kMarkParameters},
     {hal::kernels::kMatMul, MatMul, kMatMulParameters},
     {hal::kernels::kRelu, Relu, kThreeWords},
     {hal::kernels::kReluGrad, ReluGrad, kThreeWords},

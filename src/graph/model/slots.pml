@@ -1,7 +1,8 @@
 /* The protocol of slots and timelines (src/graph/executable_state.cc, slot.cc, timeline.h), small
  * enough to look at every interleaving: callers that share slots, streams that run their steps, a
  * table that the host rewrites and the device reads, outputs that are held. With BY_VALUE, each
- * launch has what the table says as a value of its own, and the table is the host's alone.
+ * launch has what the table says as a value of its own, and the table is the host's alone. A step's
+ * output is written in parts, in any order, each of which has a mark; a step is seen when all are.
  *
  * What holds, in every interleaving:
  *  - a slot is in one step at a time, on whatever streams its steps were launched;
@@ -14,7 +15,8 @@
  *   WITHOUT_TABLE_RULE    the table is rewritten without waiting for the slot's last step (no rule
  *                         with BY_VALUE)
  *   WITHOUT_HOLD_RULE     a slot is taken while its output is held
- *   MARK_BEFORE_END       the device marks the end before it has written the output
+ *   MARK_BEFORE_END       the device marks the end of a part before it has written that
+ *   ONE_MARK_SEEN         a step is seen when the first of its marks is
  *   LEASE_LOST            a step that fails does not give its slot back
  */
 #define SLOTS 2
@@ -24,15 +26,23 @@
 bool leased[SLOTS];
 byte held[SLOTS];
 byte launched[SLOTS];    /* marks that were asked for */
-byte seen[SLOTS];        /* marks that the device has written */
+byte one_part[SLOTS];    /* marks that the device has written, of the one part */
+byte other_part[SLOTS];  /* and of the other */
 byte last_stream[SLOTS]; /* 1 and up; 0: never used */
 byte table[SLOTS];
-byte output[SLOTS];
+byte output[SLOTS];       /* its one part */
+byte rest[SLOTS];         /* and the other */
 byte running[SLOTS];
 
 chan queue[STREAMS] = [SLOTS + 1] of {byte, byte}; /* slot, what its table says */
 
-#define idle(s) (seen[s] >= launched[s])
+#ifdef ONE_MARK_SEEN
+#define seen(s, number) (one_part[s] >= number || other_part[s] >= number)
+#else
+#define seen(s, number) (one_part[s] >= number && other_part[s] >= number)
+#endif
+#define idle(s) seen(s, launched[s])
+#define holds(s, value) (output[s] == value && rest[s] == value)
 
 #ifdef BY_VALUE
 #define bound(s, value) (true)
@@ -57,6 +67,22 @@ chan queue[STREAMS] = [SLOTS + 1] of {byte, byte}; /* slot, what its table says 
 #endif
 #define free(s, stream) (!leased[s] && let_go(s) && (idle(s) || in_order(s, stream)))
 
+/* The end of a part, and of the step if it is the last one. */
+inline EndOf(part, marked, left) {
+#ifdef MARK_BEFORE_END
+  marked++;
+  part = value;
+  running[slot] = left
+#else
+  part = value;
+  assert(bound(slot, value));
+  atomic {
+    running[slot] = left;
+    marked++
+  }
+#endif
+}
+
 proctype Stream(byte number) {
   byte slot, value;
 end:
@@ -65,18 +91,12 @@ end:
      running[slot]++;
      assert(running[slot] == 1);
      assert(bound(slot, value));
-#ifdef MARK_BEFORE_END
-     seen[slot]++;
-     output[slot] = value;
-     running[slot]--
-#else
-     output[slot] = value;
-     assert(bound(slot, value));
-     atomic {
-       running[slot]--;
-       seen[slot]++
-     }
-#endif
+     if
+     :: EndOf(output[slot], one_part[slot], 1);
+        EndOf(rest[slot], other_part[slot], 0)
+     :: EndOf(rest[slot], other_part[slot], 1);
+        EndOf(output[slot], one_part[slot], 0)
+     fi
   od
 }
 
@@ -115,10 +135,10 @@ proctype Caller(byte number; byte stream) {
         };
         if
         :: atomic { held[slot]++; leased[slot] = false };
-           seen[slot] >= mark;
-           assert(output[slot] == value);
+           seen(slot, mark);
+           assert(holds(slot, value));
            atomic {
-             assert(output[slot] == value); /* read again, later */
+             assert(holds(slot, value)); /* read again, later */
              held[slot]--
            }
         :: leased[slot] = false

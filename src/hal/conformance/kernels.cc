@@ -10,10 +10,11 @@ namespace keel::hal::conformance {
 namespace {
 
 constexpr std::array kStandard = {
-    kernels::kCopyInRows, kernels::kFill,    kernels::kAdd,      kernels::kAxpy,
-    kernels::kReduce,     kernels::kCompare, kernels::kSpin,     kernels::kStore,
-    kernels::kCopyTable,  kernels::kCopyIn,  kernels::kCopyOut,  kernels::kMark,
-    kernels::kMatMul,     kernels::kRelu,    kernels::kReluGrad, kernels::kMse};
+    kernels::kCopyInRows, kernels::kCopyInSmall, kernels::kCopyOutSmall, kernels::kFill,
+    kernels::kAdd,        kernels::kAxpy,        kernels::kReduce,       kernels::kCompare,
+    kernels::kSpin,       kernels::kStore,       kernels::kCopyTable,    kernels::kCopyIn,
+    kernels::kCopyOut,    kernels::kMark,        kernels::kMatMul,       kernels::kRelu,
+    kernels::kReluGrad,   kernels::kMse};
 
 // Sums of these depend on the order and on fused operations in their last bits.
 std::vector<float> Rough(std::size_t count, std::uint32_t seed) {
@@ -351,25 +352,100 @@ KEEL_CONFORMANCE_CASE(Kernels, CopiesInFetchTheRowsOfThoseOutWhichMarkTheEnd,
   }
 }
 
+// Rows of every size and alignment, one of which is left out; each block has a mark of its own, and
+// has copied what is its part when the host sees it.
+KEEL_CONFORMANCE_CASE(Kernels, SmallCopiesOutMarkTheEndBlockByBlock,
+                      .needs = {&Capabilities::kernels}) {
+  struct Row {
+    std::uint64_t size, offset;
+  };
+  constexpr std::uint64_t kRoom = 8192;
+  constexpr std::uint64_t kMostBlocks = 8;
+  std::vector<Row> row = {{4096, 0}, {4, 4}, {64, 0}, {1, 3}, {100, 4}, {4096, 16}, {999, 1}};
+  while (row.size() < 45) row.push_back({row.size() % 3 == 0 ? 4096u : 160u, 0});
+  const std::uint64_t count = row.size();
+  Device& device = context.device();
+  ASSERT_VALUE(const KernelHandle out, context.Kernel(kernels::kCopyOutSmall));
+  ASSERT_VALUE(const Stream stream, context.NewStream());
+  ASSERT_VALUE(const PlainMemory from, context.NewPlain(Bytes(count * kRoom)));
+  ASSERT_VALUE(const PlainMemory to, context.NewPlain(Bytes(count * kRoom)));
+  ASSERT_VALUE(const PlainMemory pieces, context.NewPlain(Bytes(count * 24)));
+  ASSERT_VALUE(const PlainMemory rows, context.NewPlain(Bytes(count * 16)));
+  ASSERT_VALUE(const PlainMemory counts, context.NewPlain(Bytes(kMostBlocks * 8)));
+  ASSERT_VALUE(PinnedWords seen, context.NewWords(kMostBlocks));
+  std::vector<std::uint64_t> piece;
+  for (std::uint64_t i = 0; i < count; ++i) piece.insert(piece.end(), {i, 0, row[i].size});
+  ASSERT_OK(context.Write<std::uint64_t>(pieces.address(), piece));
+  const std::vector<std::byte> bytes = Pattern(count * kRoom, 5);
+  ASSERT_OK(context.WriteBytes(from.address(), bytes));
+  for (const auto& [blocks, threads] :
+       {std::pair{1u, 64u}, {3u, 64u}, {2u, 256u}, {8u, 256u}, {1u, 512u}, {8u, 512u}}) {
+    SCOPED_TRACE(testing::Message() << blocks << " blocks of " << threads << " threads");
+    ASSERT_OK(context.WriteBytes(to.address(), std::vector<std::byte>(count * kRoom)));
+    std::vector<std::byte> want(count * kRoom);
+    std::vector<std::uint64_t> table;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t begin = i * kRoom;
+      const bool left_out = i == blocks;
+      table.push_back(left_out ? 0 : to.address().value() + begin + row[i].offset);
+      table.push_back(from.address().value() + begin);
+      if (!left_out) std::memcpy(&want[begin + row[i].offset], &bytes[begin], row[i].size);
+    }
+    ASSERT_OK(context.Write<std::uint64_t>(rows.address(), table));
+    std::vector<std::uint64_t> before;
+    for (std::uint64_t i = 0; i < kMostBlocks; ++i) before.push_back(10 * i + 7);
+    ASSERT_OK(context.Write<std::uint64_t>(counts.address(), before));
+    for (std::uint64_t i = 0; i < kMostBlocks; ++i) seen.Store(0, i);
+    const Bytes marks(blocks * 8);
+    const std::array args = {KernelArg::In(pieces.address(), Bytes(count * 24)),
+                             KernelArg::In(rows.address(), Bytes(count * 16)), Count(count),
+                             KernelArg::InOut(counts.address(), marks),
+                             KernelArg::Out(seen.address(), marks)};
+    const LaunchDims dims{.grid = {blocks, 1, 1}, .block = {threads, 1, 1}};
+    for (int turn = 0; turn < 2; ++turn) {
+      ASSERT_OK(device.LaunchKernel(stream.get(), {.kernel = out, .dims = dims, .args = args}));
+    }
+    ASSERT_OK(stream.Synchronize(InTime()));
+    EXPECT_TRUE(context.HoldsBytes(to.address(), want));
+    ASSERT_VALUE(const std::vector<std::uint64_t> counted,
+                 context.Read<std::uint64_t>(counts.address(), kMostBlocks));
+    for (std::uint64_t i = 0; i < kMostBlocks; ++i) {
+      EXPECT_EQ(seen.Load(i), i < blocks ? before[i] + 2 : 0) << "of block " << i;
+      EXPECT_EQ(counted[i], i < blocks ? before[i] + 2 : before[i]) << "of block " << i;
+    }
+  }
+}
+
 KEEL_CONFORMANCE_CASE(Kernels, MarksAreCountedWhereTheHostSeesThem,
                       .needs = {&Capabilities::kernels}) {
+  constexpr std::uint64_t kMarks = 6;
+  constexpr std::uint64_t kBy = 5;
   ASSERT_VALUE(const KernelHandle mark, context.Kernel(kernels::kMark));
   ASSERT_VALUE(const Stream stream, context.NewStream());
-  ASSERT_VALUE(const PinnedWords seen, context.NewWords(1));
-  ASSERT_VALUE(const PlainMemory count, context.NewPlain(8_B));
-  constexpr std::uint64_t kBy = 5;
-  ASSERT_OK(context.Write<std::uint64_t>(count.address(), {41 * kBy}));
-  const std::array args = {KernelArg::InOut(count.address(), 8_B),
-                           KernelArg::Out(seen.address(), 8_B), Count(kBy)};
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_OK(context.device().LaunchKernel(
-        stream.get(), {.kernel = mark, .dims = {.block = {32, 1, 1}}, .args = args}));
+  for (const std::uint32_t threads : {1u, 4u, 32u}) {
+    ASSERT_VALUE(const PinnedWords seen, context.NewWords(kMarks));
+    ASSERT_VALUE(const PlainMemory counts, context.NewPlain(Bytes(kMarks * 8)));
+    std::vector<std::uint64_t> want;
+    for (std::uint64_t i = 0; i < kMarks; ++i) want.push_back((41 + i) * kBy);
+    ASSERT_OK(context.Write<std::uint64_t>(counts.address(), want));
+    // All but the last.
+    const std::array args = {KernelArg::InOut(counts.address(), Bytes(kMarks * 8)),
+                             KernelArg::Out(seen.address(), Bytes(kMarks * 8)), Count(kMarks - 1),
+                             Count(kBy)};
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_OK(context.device().LaunchKernel(
+          stream.get(), {.kernel = mark, .dims = {.block = {threads, 1, 1}}, .args = args}));
+    }
+    ASSERT_OK(stream.Synchronize(InTime()));
+    for (std::uint64_t i = 0; i + 1 < kMarks; ++i) {
+      want[i] += 3 * kBy;
+      EXPECT_EQ(seen.Load(i), 44 + i);
+    }
+    EXPECT_EQ(seen.Load(kMarks - 1), 0u);
+    ASSERT_VALUE(const std::vector<std::uint64_t> counted,
+                 context.Read<std::uint64_t>(counts.address(), kMarks));
+    EXPECT_EQ(counted, want);
   }
-  ASSERT_OK(stream.Synchronize(InTime()));
-  EXPECT_EQ(seen.Load(), 44u);
-  ASSERT_VALUE(const std::vector<std::uint64_t> counted,
-               context.Read<std::uint64_t>(count.address(), 1));
-  EXPECT_EQ(counted[0], 44 * kBy);
 }
 
 KEEL_CONFORMANCE_CASE(Kernels, MatMulSumsInOrder, .needs = {&Capabilities::kernels}) {

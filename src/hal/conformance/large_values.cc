@@ -191,7 +191,8 @@ KEEL_CONFORMANCE_CASE(LargeValues, AreTheRowsOfCopiesIn, .needs = {&Capabilities
   constexpr std::uint64_t kCount = kSmall.size();
   constexpr std::uint64_t kOut = 5;
   Device& device = context.device();
-  ASSERT_VALUE(const KernelHandle kernel, context.Kernel(kernels::kCopyInRows));
+  ASSERT_VALUE(const KernelHandle in_rows, context.Kernel(kernels::kCopyInRows));
+  ASSERT_VALUE(const KernelHandle in_small, context.Kernel(kernels::kCopyInSmall));
   ASSERT_VALUE(const Stream stream, context.NewStream());
   ASSERT_VALUE(const PlainMemory from, context.NewPlain(Bytes(kCount * kRoom)));
   ASSERT_VALUE(const PlainMemory to, context.NewPlain(Bytes(kCount * kRoom)));
@@ -205,15 +206,18 @@ KEEL_CONFORMANCE_CASE(LargeValues, AreTheRowsOfCopiesIn, .needs = {&Capabilities
     piece.insert(piece.end(), {row, kFirst, kRoom - 16 - kFirst});
   }
   ASSERT_OK(context.Write<std::uint64_t>(pieces.address(), piece));
-  for (const bool together : {true, false}) {
-    for (const std::uint32_t blocks : {1u, 2u, 3u, 22u}) {
-      SCOPED_TRACE(testing::Message() << "together: " << together << ", blocks: " << blocks);
+  for (const bool small : {true, false}) {
+    // A block of 512 threads is two teams.
+    for (const auto& [blocks, threads] :
+         {std::pair{1u, 64u}, {2u, 64u}, {3u, 256u}, {22u, 64u}, {1u, 512u}, {2u, 512u}}) {
+      SCOPED_TRACE(testing::Message() << (small ? "small" : "in pieces") << ", blocks: " << blocks
+                                      << " of " << threads << " threads");
       ASSERT_OK(context.WriteBytes(to.address(), std::vector<std::byte>(kCount * kRoom)));
       std::vector<std::byte> want(kCount * kRoom);
       Rows rows;
       for (std::uint64_t i = 0; i < kCount; ++i) {
         const std::uint64_t begin = i * kRoom;
-        const std::uint64_t size = together ? kSmall[i].size : kRoom - 16;
+        const std::uint64_t size = small ? kSmall[i].size : kRoom - 16;
         rows.row[i][0] = i == 2 ? 0 : to.address().value() + begin;
         rows.row[i][1] = from.address().value() + begin + kSmall[i].offset;
         rows.size[i] = static_cast<std::uint32_t>(std::min(size, kFirst));
@@ -222,18 +226,21 @@ KEEL_CONFORMANCE_CASE(LargeValues, AreTheRowsOfCopiesIn, .needs = {&Capabilities
       std::vector<std::uint64_t> want_near;
       for (std::uint64_t i = 0; i < kOut; ++i) {
         for (std::uint64_t& word : rows.row[kCount + i])
-          want_near.push_back(word = 100 * i + blocks);
+          want_near.push_back(word = 100 * i + blocks + threads);
       }
-      const std::array args = {KernelArg::ValueAt(&rows, sizeof(rows)),
-                               KernelArg::In(pieces.address(), Bytes(2 * kCount * 24)),
-                               Word(together ? kCount : 2 * kCount),
-                               Word(kCount),
-                               Word(together ? 1 : 0),
-                               KernelArg::Out(near.address(), Bytes(kOut * 16)),
-                               Word(kOut)};
-      ASSERT_OK(device.LaunchKernel(
-          stream.get(),
-          {.kernel = kernel, .dims = {.grid = {blocks, 1, 1}, .block = {64, 1, 1}}, .args = args}));
+      const KernelArg value = KernelArg::ValueAt(&rows, sizeof(rows));
+      const KernelArg left_near = KernelArg::Out(near.address(), Bytes(kOut * 16));
+      const std::array in_pieces = {value,
+                                    KernelArg::In(pieces.address(), Bytes(2 * kCount * 24)),
+                                    Word(2 * kCount),
+                                    Word(kCount),
+                                    left_near,
+                                    Word(kOut)};
+      const std::array together = {value, Word(kCount), left_near, Word(kOut)};
+      KernelLaunch launch{.dims = {.grid = {blocks, 1, 1}, .block = {threads, 1, 1}}};
+      launch.kernel = small ? in_small : in_rows;
+      launch.args = small ? std::span<const KernelArg>(together) : in_pieces;
+      ASSERT_OK(device.LaunchKernel(stream.get(), launch));
       ASSERT_OK(stream.Synchronize(InTime()));
       EXPECT_TRUE(context.HoldsBytes(to.address(), want));
       ASSERT_VALUE(const std::vector<std::uint64_t> got,
