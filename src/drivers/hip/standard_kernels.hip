@@ -23,7 +23,9 @@ struct Machine {
     return *reinterpret_cast<const volatile U64*>(from);
   }
   static __attribute__((device)) void Gather() {
-    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    // For everybody, and not only for the group: who publishes next releases what its own wave has
+    // stored, and on some devices a release within a group waits for no store.
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "");
     __builtin_amdgcn_s_barrier();
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
   }
