@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -102,18 +105,25 @@ TEST(FutexWaitTest, NoChangeIsLost) {
   peer.join();
 }
 
+// In microseconds, of this thread.
+std::int64_t ProcessorTime() {
+  rusage use{};
+  getrusage(RUSAGE_THREAD, &use);
+  return (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1'000'000 + use.ru_utime.tv_usec +
+         use.ru_stime.tv_usec;
+}
+
 TEST(FutexWaitTest, ALongWaitTakesNoProcessorTime) {
-  FutexWord word{};
-  rusage before{};
-  rusage after{};
-  getrusage(RUSAGE_THREAD, &before);
-  EXPECT_FALSE(WaitWhile(word, 0, Deadline::After(milliseconds(300))));
-  getrusage(RUSAGE_THREAD, &after);
-  const auto micros = [](const rusage& use) {
-    return (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1'000'000 + use.ru_utime.tv_usec +
-           use.ru_stime.tv_usec;
-  };
-  EXPECT_LT(micros(after) - micros(before), 3'000);
+  // What a machine that others share takes from a thread may be counted as the thread's: not each
+  // time.
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (int i = 0; i < 5 && least >= 3'000; ++i) {
+    FutexWord word{};
+    const std::int64_t before = ProcessorTime();
+    EXPECT_FALSE(WaitWhile(word, 0, Deadline::After(milliseconds(300))));
+    least = std::min(least, ProcessorTime() - before);
+  }
+  EXPECT_LT(least, 3'000);
 }
 
 }  // namespace
