@@ -123,7 +123,9 @@ def test_waiting_for_all_is_not_waiting_for_what_comes_later(
 
     def produce() -> None:
         # After the wait has begun, and each time longer than it looks for signals.
-        while sys._current_frames()[waiting].f_code is not task.Orchestrator.wait_all.__code__:
+        until = time.monotonic() + 30
+        waits = task.Orchestrator.wait_all.__code__
+        while sys._current_frames()[waiting].f_code is not waits and time.monotonic() < until:
             time.sleep(0.001)
         time.sleep(0.15)
         two.append(orchestrator.submit(held, worker=1))
