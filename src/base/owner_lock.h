@@ -56,7 +56,7 @@ class KEEL_CAPABILITY("mutex") OwnerLock {
   // Any thread.
   void Lock() KEEL_ACQUIRE() {
     Ask();
-    Barrier();
+    if (order_ == Order::kOthers) Barrier();
     Enter();
   }
   void Unlock() KEEL_RELEASE();
