@@ -81,7 +81,7 @@ TEST(EventLogTest, EventsComeBackWithTheirTime) {
 }
 
 TEST(EventLogTest, KeepsExactlyTheNewest) {
-  for (const std::size_t capacity : {1U, 255U, 256U, 257U, 1000U}) {
+  for (const std::size_t capacity : {1U, 1000U, 1023U, 1024U, 1025U, 3000U}) {
     EventLog log;
     EnableOk(log, capacity);
     const std::uint64_t count = capacity * 7 + 5;
@@ -177,8 +177,8 @@ TEST(EventLogTest, OldEventsOfAnIdleThreadGoWithTheirTime) {
 // time of all the others. There must be enough behind it.
 TEST(EventLogTest, ThreadsInStepKeepTheNewest) {
   constexpr std::uint64_t kThreads = 4;
-  constexpr std::uint64_t kCount = kThreads * 256 * 2;
-  constexpr std::size_t kCapacity = 256;
+  constexpr std::uint64_t kCount = kThreads * 1024 * 2;
+  constexpr std::size_t kCapacity = 1024;
   EventLog log;
   EnableOk(log, kCapacity);
   std::atomic<std::uint64_t> turn{0};
@@ -204,7 +204,7 @@ TEST(EventLogTest, ThreadsInStepKeepTheNewest) {
 // More of them than there are stripes that one thread has alone, all alive at once, twice.
 TEST(EventLogTest, MoreThreadsThanStripesLoseNothing) {
   constexpr std::uint64_t kThreads = kOwnedStripes + 2 * kSharedStripes;
-  constexpr std::uint64_t kEach = 600;  // more than two chunks
+  constexpr std::uint64_t kEach = 2500;  // more than two chunks
   EventLog log;
   EnableOk(log, 2 * kThreads * kEach);
   for (std::uint64_t round = 0; round < 2; ++round) {

@@ -6,7 +6,7 @@
 // them, and a thread in its last moments, share 8 more stripes, with a lock that does. Read,
 // recorded and Clear stop all of them for microseconds.
 // Memory is bounded: the capacity, and for each of the at most 72 stripes that were written into
-// one full chunk and the one being filled, of 256 events each.
+// one full chunk and the one being filled, of 1024 events each.
 //
 // What is kept has no holes: when room runs out the oldest events go, and Read returns nothing
 // from before the newest that went. At least the capacity's worth of newest events is always
