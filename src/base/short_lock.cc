@@ -15,19 +15,23 @@ constexpr std::chrono::microseconds kSleep{50};
 
 }  // namespace
 
+void ShortWait::Pause() {
+  if (pauses_ >= kSpins + kYields) {
+    std::this_thread::sleep_for(kSleep);
+    return;
+  }
+  if (pauses_ < kSpins) {
+    SpinPause();
+  } else {
+    std::this_thread::yield();
+  }
+  ++pauses_;
+}
+
 void ShortLock::LockSlow() {
-  int looks = 0;
+  ShortWait wait;
   do {
-    while (taken_.load(std::memory_order_relaxed)) {
-      if (looks < kSpins) {
-        SpinPause();
-      } else if (looks < kSpins + kYields) {
-        std::this_thread::yield();
-      } else {
-        std::this_thread::sleep_for(kSleep);
-      }
-      if (looks < kSpins + kYields) ++looks;
-    }
+    while (taken_.load(std::memory_order_relaxed)) wait.Pause();
   } while (taken_.exchange(true, std::memory_order_acquire));
 }
 

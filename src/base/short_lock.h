@@ -14,6 +14,16 @@
 
 namespace keel {
 
+// What a loop does between two looks at what another thread holds for a short time: it spins, soon
+// gives way to other threads, and then sleeps.
+class ShortWait {
+ public:
+  void Pause();
+
+ private:
+  int pauses_ = 0;
+};
+
 class KEEL_CAPABILITY("mutex") ShortLock {
  public:
   ShortLock() = default;

@@ -224,9 +224,9 @@ void AllocatorCore::Retire(ThreadCache* cache) {
   if (!Here().ok()) return;
   std::vector<ThreadCache::Batch> batches;
   const MutexLock lock(caches_mutex_);
-  cache->lock.OtherLock();
+  cache->lock.Lock();
   batches = cache->TakeAll(nullptr);
-  cache->lock.OtherUnlock();
+  cache->lock.Unlock();
   for (const ThreadCache::Batch& batch : batches) GiveBack(batch);
   counters_.Retire(cache->shard);
   std::erase_if(caches_, [&](const auto& each) { return each.get() == cache; });
@@ -239,13 +239,13 @@ bool AllocatorCore::FlushCaches(const Arena* only) {
   for (const auto& cache : caches_) {
     std::vector<ThreadCache::Batch> batches;
     if (cache.get() == mine) {
-      cache->lock.OwnerLock();
+      cache->lock.LockAsOwner();
       batches = cache->TakeAll(only);
-      cache->lock.OwnerUnlock();
+      cache->lock.UnlockAsOwner();
     } else {
-      cache->lock.OtherLock();
+      cache->lock.Lock();
       batches = cache->TakeAll(only);
-      cache->lock.OtherUnlock();
+      cache->lock.Unlock();
     }
     for (const ThreadCache::Batch& batch : batches) {
       GiveBack(batch);
@@ -358,9 +358,9 @@ Arena& AllocatorCore::RouteSlow(ThreadCache& cache, hal::StreamHandle stream,
   ThreadCache::Route& route = cache.last[static_cast<std::size_t>(kind)];
   route.stream = stream;
   route.arena.store(&arena, std::memory_order_relaxed);
-  cache.lock.OwnerLock();
+  cache.lock.LockAsOwner();
   cache.Open(arena);
-  cache.lock.OwnerUnlock();
+  cache.lock.UnlockAsOwner();
   return arena;
 }
 
@@ -392,9 +392,9 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
   ThreadCache& cache = Local();
   Arena& arena = Route(cache, stream, kind);
   // Of large blocks there are none; to ask is cheaper than to guess wrongly which it is.
-  cache.lock.OwnerLock();
+  cache.lock.LockAsOwner();
   Block* block = cache.Pop(arena, rounded);
-  cache.lock.OwnerUnlock();
+  cache.lock.UnlockAsOwner();
   if (block == nullptr) {
     CountMiss(cache);
     if (pending_.Due()) [[unlikely]] {
@@ -477,9 +477,9 @@ Status AllocatorCore::Free(DeviceAddress address, const Bytes* size) {
     }
     cache.shard->Freed(telemetry::Pool::kSmall, BytesOf(*block), RequestedOf(*block));
     block->mark = kCached;
-    cache.lock.OwnerLock();
+    cache.lock.LockAsOwner();
     const ThreadCache::Batch out = cache.Push(arena, block);
-    cache.lock.OwnerUnlock();
+    cache.lock.UnlockAsOwner();
     if (out.first != nullptr) [[unlikely]]
       GiveBack(out);
     return OkStatus();

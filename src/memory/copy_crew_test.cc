@@ -153,7 +153,13 @@ TEST(CopyCrewTest, AWorkerThatIsAwakeIsNotWoken) {
 // T9
 TEST(CopyCrewTest, OnesThatSleepAreWokenByOneCall) {
   std::thread([] {}).join();  // with which a sanitizer starts a thread of its own
-  const std::size_t before = StatesOfOthers().size();
+  std::size_t before = 0;
+  ASSERT_TRUE(Soon([&] {
+    // One that was joined is there a little longer, and does not sleep.
+    const std::string states = StatesOfOthers();
+    before = states.size();
+    return states.find_first_not_of('S') == std::string::npos;
+  }));
   ParallelCopyOptions options = kEager;
   options.linger = std::chrono::microseconds(0);
   ParallelCopy crew(options);

@@ -2,8 +2,8 @@
 //
 // For each arena that the thread works with there are 64 shelves, each with blocks of exactly one
 // size, chosen by a hash of the size. A request for a size that was freed before is answered by two
-// loads and a store, with no lock that anybody else takes: the lock here is biased to the owner
-// (biased_lock.h). A shelf that another size needs, and a cache that is full, go back to the arena.
+// loads and a store, with no lock that anybody else takes: the lock here is its owner's
+// (owner_lock.h). A shelf that another size needs, and a cache that is full, go back to the arena.
 //
 // Not everything is worth a place. A block that is large beside what may be kept (more than a
 // sixteenth) pushes out many others, and is worth that only if the thread will ask for its size
@@ -20,9 +20,9 @@
 #include <memory>
 #include <vector>
 
+#include "base/owner_lock.h"
 #include "keel/base/mutex.h"
 #include "memory/arena.h"
-#include "memory/biased_lock.h"
 #include "telemetry/block_counters.h"
 
 namespace keel::memory {
@@ -84,7 +84,7 @@ class ThreadCache {
   std::vector<Batch> TakeAll(const Arena* only);
   bool Holds(const Arena& arena) const;
 
-  BiasedLock lock;
+  OwnerLock lock;
   // Written by the owning thread alone.
   telemetry::BlockCounters::Shard* const shard;
   // The arena that the thread used last, for each kind, and for which stream. Others may only

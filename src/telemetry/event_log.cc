@@ -13,15 +13,17 @@
 #include <utility>
 
 #include "base/fork.h"
+#include "base/owner_lock.h"
 #include "base/prefetch.h"
 #include "base/short_lock.h"
 #include "base/tick_clock.h"
+#include "telemetry/thread_stripe.h"
 
 namespace keel::telemetry {
 namespace {
 
-constexpr std::size_t kStripes = 64;
-constexpr std::size_t kChunkEvents = 256;
+// So many that threads seldom meet: with a quarter of it, eight of them wait for each other often.
+constexpr std::size_t kChunkEvents = 1024;
 constexpr std::size_t kPrefetched = 8;  // events ahead
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
 
@@ -46,35 +48,32 @@ struct FullChunk {
   std::int64_t last_ticks;
 };
 
-// Two lines apart: processors fetch lines in pairs.
-struct alignas(128) Stripe {
-  ShortLock mutex;                                      // nearly always free
-  std::shared_ptr<Chunk> chunk KEEL_GUARDED_BY(mutex);  // the one being filled; null before use
-  std::size_t count KEEL_GUARDED_BY(mutex) = 0;         // of events in it
-  std::uint64_t recorded KEEL_GUARDED_BY(mutex) = 0;
-  std::int64_t last_ticks KEEL_GUARDED_BY(mutex) = kNever;
+// What one stripe has.
+struct Events {
+  std::shared_ptr<Chunk> chunk;  // the one being filled; null before use
+  std::size_t count = 0;         // of events in it
+  std::uint64_t recorded = 0;
+  std::int64_t last_ticks = kNever;
 };
 
-constexpr std::size_t kNoStripe = kStripes;
-// Found without a call, also in a shared library.
-__attribute__((tls_model("initial-exec"))) thread_local std::size_t stripe_of_thread = kNoStripe;
-
-// Threads are dealt out in turn, so that up to kStripes of them never meet.
-std::size_t StripeOfThread() {
-  static std::atomic<std::size_t> next{0};
-  if (stripe_of_thread == kNoStripe) [[unlikely]] {
-    stripe_of_thread = next.fetch_add(1, std::memory_order_relaxed) % kStripes;
-  }
-  return stripe_of_thread;
-}
+// Two lines apart: processors fetch lines in pairs.
+struct alignas(128) OwnedStripe {
+  OwnerLock mutex;
+  Events events KEEL_GUARDED_BY(mutex);
+};
+struct alignas(128) SharedStripe {
+  ShortLock mutex;
+  Events events KEEL_GUARDED_BY(mutex);
+};
 
 }  // namespace
 
-// Locks: a stripe's, several in order of their index, then `mutex`.
+// Locks: a stripe's, several in order of their index and the owned ones first, then `mutex`.
 struct EventLog::Impl {
   // An event that is kept has ticks where it is read with nanoseconds.
   const TickClock clock;
-  std::array<Stripe, kStripes> stripes;
+  std::array<OwnedStripe, kOwnedStripes> owned;
+  std::array<SharedStripe, kSharedStripes> shared;
   std::atomic<bool> stacks{false};
 
   // Not a Mutex: a thread that finds one taken sleeps, and recording an event must not.
@@ -87,18 +86,41 @@ struct EventLog::Impl {
   // Calls of Read that hold chunks, which may have gone from `full` meanwhile.
   std::size_t readers KEEL_GUARDED_BY(mutex) = 0;
 
-  // The analysis cannot follow locks in a loop.
-  void LockStripes() KEEL_NO_THREAD_SAFETY_ANALYSIS {
-    for (Stripe& stripe : stripes) stripe.mutex.Lock();
-  }
-  void UnlockStripes() KEEL_NO_THREAD_SAFETY_ANALYSIS {
-    for (Stripe& stripe : stripes) stripe.mutex.Unlock();
-  }
+  // All stripes at one moment.
+  class AllStripes;
 
+  // With the lock of the stripe that has `events`.
+  void Add(Events& events, const MemoryEvent& event, StackId stack) KEEL_EXCLUDES(mutex);
   // The last chunk that went, if any did.
   std::shared_ptr<Chunk> TrimLocked() KEEL_REQUIRES(mutex);
   // A chunk to be filled next, if one went for it that nobody reads; else null.
   std::shared_ptr<Chunk> Keep(FullChunk chunk) KEEL_EXCLUDES(mutex);
+};
+
+// Holds the locks of all stripes. The analysis cannot follow locks in a loop.
+class EventLog::Impl::AllStripes {
+ public:
+  explicit AllStripes(Impl& impl) KEEL_NO_THREAD_SAFETY_ANALYSIS : impl_(impl) {
+    for (OwnedStripe& stripe : impl_.owned) stripe.mutex.Ask();
+    OwnerLock::Barrier();
+    for (OwnedStripe& stripe : impl_.owned) stripe.mutex.Enter();
+    for (SharedStripe& stripe : impl_.shared) stripe.mutex.Lock();
+  }
+  ~AllStripes() KEEL_NO_THREAD_SAFETY_ANALYSIS {
+    for (OwnedStripe& stripe : impl_.owned) stripe.mutex.Unlock();
+    for (SharedStripe& stripe : impl_.shared) stripe.mutex.Unlock();
+  }
+  AllStripes(const AllStripes&) = delete;
+  AllStripes& operator=(const AllStripes&) = delete;
+
+  template <class Look>
+  void ForEach(const Look& look) const KEEL_NO_THREAD_SAFETY_ANALYSIS {
+    for (OwnedStripe& stripe : impl_.owned) look(stripe.events);
+    for (SharedStripe& stripe : impl_.shared) look(stripe.events);
+  }
+
+ private:
+  Impl& impl_;
 };
 
 // All that is kept beyond the capacity is one chunk per stripe: of a stripe's chunks only the
@@ -180,20 +202,42 @@ Status EventLog::Enable(const Options& options) {
 
 void EventLog::Disable() { enabled_.store(false, std::memory_order_relaxed); }
 
-void EventLog::Clear() KEEL_NO_THREAD_SAFETY_ANALYSIS {
-  impl_->LockStripes();
-  for (Stripe& stripe : impl_->stripes) {
-    stripe.chunk = nullptr;
-    stripe.count = 0;
-    stripe.recorded = 0;
+void EventLog::Clear() {
+  const Impl::AllStripes stripes(*impl_);
+  stripes.ForEach([](Events& events) {
+    events.chunk = nullptr;
+    events.count = 0;
+    events.recorded = 0;
+  });
+  const ShortLockGuard lock(impl_->mutex);
+  impl_->full.clear();
+  impl_->stripes_used = 0;
+  impl_->lost_until = kNever;
+}
+
+// Part of RecordAlways for both kinds of stripes.
+[[gnu::always_inline]] inline void EventLog::Impl::Add(Events& events, const MemoryEvent& event,
+                                                       StackId stack) {
+  if (events.chunk == nullptr) {
+    events.chunk = std::make_shared_for_overwrite<Chunk>();
+    // The first of this stripe since the last Clear.
+    if (events.recorded == 0) {
+      const ShortLockGuard lock(mutex);
+      ++stripes_used;
+    }
   }
-  {
-    const ShortLockGuard lock(impl_->mutex);
-    impl_->full.clear();
-    impl_->stripes_used = 0;
-    impl_->lost_until = kNever;
-  }
-  impl_->UnlockStripes();
+  MemoryEvent* kept = events.chunk->Put(events.count, event);
+  kept->stack = stack;
+  // Under the lock, and never twice the same: a thread's events stay in order when sorted by time.
+  kept->time_ns = events.last_ticks = std::max(clock.Ticks(), events.last_ticks + 1);
+  // The chunk was last written long ago: the lines are fetched ahead.
+  PrefetchForWrite(kept + kPrefetched);
+  ++events.count;
+  ++events.recorded;
+  if (events.count < kChunkEvents) return;
+  const std::int64_t ticks = kept->time_ns;
+  events.chunk = Keep({std::exchange(events.chunk, nullptr), ticks});
+  events.count = 0;
 }
 
 void EventLog::RecordAlways(const MemoryEvent& event) {
@@ -201,51 +245,37 @@ void EventLog::RecordAlways(const MemoryEvent& event) {
   if (stack == StackId::kNone && impl_->stacks.load(std::memory_order_relaxed)) {
     stack = CaptureStack(1);
   }
-  Stripe& stripe = impl_->stripes[StripeOfThread()];
-  const ShortLockGuard lock(stripe.mutex);
-  if (stripe.chunk == nullptr) {
-    stripe.chunk = std::make_shared_for_overwrite<Chunk>();
-    // The first of this stripe since the last Clear.
-    if (stripe.recorded == 0) {
-      const ShortLockGuard shared_lock(impl_->mutex);
-      ++impl_->stripes_used;
-    }
+  const std::size_t number = ThreadStripe();
+  if (number < kOwnedStripes) [[likely]] {
+    OwnedStripe& stripe = impl_->owned[number];
+    const OwnerGuard lock(stripe.mutex);
+    impl_->Add(stripe.events, event, stack);
+  } else {
+    SharedStripe& stripe = impl_->shared[number - kOwnedStripes];
+    const ShortLockGuard lock(stripe.mutex);
+    impl_->Add(stripe.events, event, stack);
   }
-  MemoryEvent* kept = stripe.chunk->Put(stripe.count, event);
-  kept->stack = stack;
-  // Under the lock, and never twice the same: a thread's events stay in order when sorted by time.
-  kept->time_ns = stripe.last_ticks = std::max(impl_->clock.Ticks(), stripe.last_ticks + 1);
-  // The chunk was last written long ago. The next lock waits for what was stored, so the lines are
-  // fetched ahead.
-  PrefetchForWrite(kept + kPrefetched);
-  ++stripe.count;
-  ++stripe.recorded;
-  if (stripe.count < kChunkEvents) return;
-  const std::int64_t ticks = kept->time_ns;
-  stripe.chunk = impl_->Keep({std::exchange(stripe.chunk, nullptr), ticks});
-  stripe.count = 0;
 }
 
-std::vector<MemoryEvent> EventLog::Read(std::size_t newest) const KEEL_NO_THREAD_SAFETY_ANALYSIS {
+std::vector<MemoryEvent> EventLog::Read(std::size_t newest) const {
   std::vector<MemoryEvent> unfinished;
   std::vector<FullChunk> full;
   std::int64_t lost_until = kNever;
-  // All at one moment, or an event could be missing whose consequence is there. Full chunks are
-  // copied later: nobody waits for that.
-  impl_->LockStripes();
-  for (const Stripe& stripe : impl_->stripes) {
-    if (stripe.chunk == nullptr) continue;
-    const auto events = stripe.chunk->events(stripe.count);
-    unfinished.insert(unfinished.end(), events.begin(), events.end());
-  }
   {
+    // All at one moment, or an event could be missing whose consequence is there. Full chunks are
+    // copied later: nobody waits for that.
+    const Impl::AllStripes stripes(*impl_);
+    stripes.ForEach([&](const Events& of_stripe) {
+      if (of_stripe.chunk == nullptr) return;
+      const auto events = of_stripe.chunk->events(of_stripe.count);
+      unfinished.insert(unfinished.end(), events.begin(), events.end());
+    });
     const ShortLockGuard lock(impl_->mutex);
     ++impl_->readers;
     full.assign(impl_->full.begin(), impl_->full.end());
     lost_until = impl_->lost_until;
     newest = std::min(newest, impl_->capacity);
   }
-  impl_->UnlockStripes();
 
   std::vector<MemoryEvent> events;
   events.reserve(full.size() * kChunkEvents + unfinished.size());
@@ -271,10 +301,7 @@ std::vector<MemoryEvent> EventLog::Read(std::size_t newest) const KEEL_NO_THREAD
 
 std::uint64_t EventLog::recorded() const {
   std::uint64_t sum = 0;
-  for (Stripe& stripe : impl_->stripes) {
-    const ShortLockGuard lock(stripe.mutex);
-    sum += stripe.recorded;
-  }
+  Impl::AllStripes(*impl_).ForEach([&](const Events& events) { sum += events.recorded; });
   return sum;
 }
 

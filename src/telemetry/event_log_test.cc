@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <latch>
 #include <map>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "telemetry/thread_stripe.h"
 
 namespace keel::telemetry {
 namespace {
@@ -78,7 +81,7 @@ TEST(EventLogTest, EventsComeBackWithTheirTime) {
 }
 
 TEST(EventLogTest, KeepsExactlyTheNewest) {
-  for (const std::size_t capacity : {1U, 255U, 256U, 257U, 1000U}) {
+  for (const std::size_t capacity : {1U, 1000U, 1023U, 1024U, 1025U, 3000U}) {
     EventLog log;
     EnableOk(log, capacity);
     const std::uint64_t count = capacity * 7 + 5;
@@ -174,8 +177,8 @@ TEST(EventLogTest, OldEventsOfAnIdleThreadGoWithTheirTime) {
 // time of all the others. There must be enough behind it.
 TEST(EventLogTest, ThreadsInStepKeepTheNewest) {
   constexpr std::uint64_t kThreads = 4;
-  constexpr std::uint64_t kCount = kThreads * 256 * 2;
-  constexpr std::size_t kCapacity = 256;
+  constexpr std::uint64_t kCount = kThreads * 1024 * 2;
+  constexpr std::size_t kCapacity = 1024;
   EventLog log;
   EnableOk(log, kCapacity);
   std::atomic<std::uint64_t> turn{0};
@@ -198,9 +201,62 @@ TEST(EventLogTest, ThreadsInStepKeepTheNewest) {
   }
 }
 
+// More of them than there are stripes that one thread has alone, all alive at once, twice.
+TEST(EventLogTest, MoreThreadsThanStripesLoseNothing) {
+  constexpr std::uint64_t kThreads = kOwnedStripes + 2 * kSharedStripes;
+  constexpr std::uint64_t kEach = 2500;  // more than two chunks
+  EventLog log;
+  EnableOk(log, 2 * kThreads * kEach);
+  for (std::uint64_t round = 0; round < 2; ++round) {
+    std::latch all(kThreads);
+    std::vector<std::thread> threads;
+    threads.reserve(kThreads);
+    for (std::uint64_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        log.Record(Numbered(0, round * kThreads + t));
+        all.arrive_and_wait();
+        for (std::uint64_t i = 1; i < kEach; ++i) {
+          log.Record(Numbered(i, round * kThreads + t));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_EQ(log.recorded(), 2 * kThreads * kEach);
+  std::map<std::uint64_t, std::uint64_t> next;
+  for (const MemoryEvent& event : log.Read()) {
+    ASSERT_EQ(event.size.count(), next[event.stream]++) << "of thread " << event.stream;
+  }
+  EXPECT_EQ(next.size(), 2 * kThreads);
+  for (const auto& [thread, count] : next) EXPECT_EQ(count, kEach) << "of thread " << thread;
+}
+
+// Made before the thread's first event, so destroyed after whatever that event left to be
+// destroyed.
+struct RecordsAtTheEnd {
+  ~RecordsAtTheEnd() {
+    for (std::uint64_t i = 10; log != nullptr && i < 12; ++i) log->Record(Numbered(i, 1));
+  }
+  EventLog* log = nullptr;
+};
+thread_local RecordsAtTheEnd records_at_the_end;
+
+TEST(EventLogTest, TheLastEventsOfAThreadAreKept) {
+  EventLog log;
+  EnableOk(log, 10);
+  std::thread([&log] {
+    records_at_the_end.log = &log;
+    log.Record(Numbered(9, 1));
+  }).join();
+  log.Record(Numbered(12, 1));
+  const std::vector<MemoryEvent> events = log.Read();
+  ASSERT_EQ(events.size(), 4U);
+  for (std::size_t i = 0; i < events.size(); ++i) EXPECT_EQ(events[i].size.count(), 9 + i);
+}
+
 // One thread records numbers, another records which of them it has seen. A reader never sees a
-// consequence without its cause, nor before it.
-TEST(EventLogTest, ReadingIsAtOneMoment) {
+// consequence without its cause, nor before it. With a crowd, the other shares its stripe.
+void ReadAtOneMoment(std::size_t crowd_size) {
   constexpr std::uint64_t kCause = 1;
   constexpr std::uint64_t kConsequence = 2;
   EventLog log;
@@ -220,7 +276,22 @@ TEST(EventLogTest, ReadingIsAtOneMoment) {
       for (std::uint64_t n = 0; n < 200; ++n) log.Record(Numbered(n));
     }).join();
   }
+  std::latch crowd_is_there(static_cast<std::ptrdiff_t>(crowd_size));
+  std::latch crowd_may_go(1);
+  std::vector<std::thread> crowd;
+  crowd.reserve(crowd_size);
+  for (std::size_t t = 0; t < crowd_size; ++t) {
+    crowd.emplace_back([&] {
+      log.Record(Numbered(0));
+      crowd_is_there.count_down();
+      crowd_may_go.wait();
+    });
+  }
+  crowd_is_there.wait();
   std::thread consequence([&] {
+    if (crowd_size > 0) {
+      EXPECT_GE(ThreadStripe(), kOwnedStripes);
+    }
     while (!done.load(std::memory_order_relaxed)) {
       log.Record(Numbered(published.load(std::memory_order_acquire), kConsequence));
     }
@@ -237,12 +308,17 @@ TEST(EventLogTest, ReadingIsAtOneMoment) {
         EXPECT_GE(last_cause, number);
       }
     }
-    if (HasFailure()) break;
+    if (::testing::Test::HasFailure()) break;
   }
   done = true;
   cause.join();
   consequence.join();
+  crowd_may_go.count_down();
+  for (std::thread& thread : crowd) thread.join();
 }
+
+TEST(EventLogTest, ReadingIsAtOneMoment) { ReadAtOneMoment(0); }
+TEST(EventLogTest, ReadingIsAtOneMomentInACrowd) { ReadAtOneMoment(kOwnedStripes); }
 
 TEST(EventLogTest, SwitchesAtAnyTime) {
   EventLog log;

@@ -1,0 +1,274 @@
+#include "base/owner_lock.h"
+
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <latch>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/forked_child_test.h"
+#include "base/soon_test.h"
+#include "base/spin_pause.h"
+
+namespace keel {
+namespace {
+
+// Stores that take their time: what the thread stores next waits behind them, on its processor.
+class SlowStores {
+ public:
+  void Store() {
+    for (int i = 0; i < 4; ++i) {
+      at_ = (at_ + 4099 * 64) % memory_.size();
+      memory_[at_].store(1, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  std::size_t at_ = 0;
+  std::vector<std::atomic<char>> memory_ = std::vector<std::atomic<char>>(32 << 20);
+};
+
+class OwnerLockTest : public ::testing::TestWithParam<OwnerLock::Order> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == OwnerLock::Order::kOthers && !OwnerLock::RegisterBarrier()) {
+      GTEST_SKIP() << "this system has no barrier for a process";
+    }
+  }
+};
+
+// Two numbers that are equal for who has the lock. Plain: a race would tear them or lose some, and
+// ThreadSanitizer would see it.
+class Twins {
+ public:
+  // Whether nobody else was inside. Takes its time, so that somebody else could be.
+  bool Increase() {
+    const std::uint64_t before = first_;
+    bool alone = second_ == before;
+    first_ = before + 1;
+    Stay();
+    alone = alone && first_ == before + 1 && second_ == before;
+    second_ = before + 1;
+    return alone;
+  }
+  bool Are(std::uint64_t value) const { return first_ == value && second_ == value; }
+
+ private:
+  static void Stay() {
+    for (int i = 0; i < 10; ++i) SpinPause();
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // what is there now
+  }
+
+  std::uint64_t first_ = 0;
+  std::uint64_t second_ = 0;
+};
+
+TEST_P(OwnerLockTest, OwnerAndOthersNeverMeetInside) {
+  constexpr std::uint64_t kEach = 20'000;
+  constexpr std::uint64_t kOthers = 3;
+  OwnerLock lock(GetParam());
+  Twins twins;
+  std::latch start(kOthers + 1);
+  std::atomic<std::uint64_t> running{kOthers};
+  std::atomic<std::uint64_t> meetings{0};
+  std::uint64_t by_owner = 0;
+  std::thread owner([&] {
+    SlowStores stores;
+    start.arrive_and_wait();
+    for (; running.load(std::memory_order_relaxed) > 0; ++by_owner) {
+      stores.Store();
+      const OwnerGuard guard(lock);
+      if (!twins.Increase()) ++meetings;
+    }
+  });
+  std::vector<std::thread> others;
+  for (std::uint64_t t = 0; t < kOthers; ++t) {
+    others.emplace_back([&] {
+      start.arrive_and_wait();
+      for (std::uint64_t i = 0; i < kEach; ++i) {
+        lock.Lock();
+        if (!twins.Increase()) ++meetings;
+        lock.Unlock();
+        // The owner has it most of the time, and is met at ever other places.
+        for (std::uint64_t pause = 0; pause < i % 97; ++pause) SpinPause();
+      }
+      --running;
+    });
+  }
+  for (std::thread& other : others) other.join();
+  owner.join();
+  EXPECT_EQ(meetings, 0U);
+  EXPECT_TRUE(twins.Are(by_owner + kOthers * kEach));
+}
+
+// Longer than anybody spins or yields.
+TEST_P(OwnerLockTest, AnOtherWaitsUntilTheOwnerIsOut) {
+  OwnerLock lock(GetParam());
+  std::atomic<bool> trying{false};
+  std::atomic<bool> inside{false};
+  lock.LockAsOwner();
+  std::thread other([&] {
+    trying = true;
+    lock.Lock();
+    inside = true;
+    lock.Unlock();
+  });
+  while (!trying) std::this_thread::yield();
+  for (int i = 0; i < 2000; ++i) std::this_thread::yield();
+  EXPECT_FALSE(inside);
+  lock.UnlockAsOwner();
+  other.join();
+  EXPECT_TRUE(inside);
+}
+
+TEST_P(OwnerLockTest, TheOwnerStepsBackForWhoAskedFirst) {
+  OwnerLock lock(GetParam());
+  std::atomic<bool> trying{false};
+  std::atomic<bool> inside{false};
+  std::atomic<bool> may_leave{false};
+  std::atomic<bool> left{false};
+  lock.Ask();
+  std::thread owner([&] {
+    trying = true;
+    const OwnerGuard guard(lock);
+    inside = true;
+    EXPECT_TRUE(Soon([&] { return may_leave.load(); }));
+    left = true;
+  });
+  while (!trying) std::this_thread::yield();
+  for (int i = 0; i < 2000; ++i) std::this_thread::yield();
+  OwnerLock::Barrier();
+  lock.Enter();  // would never end if the owner waited without stepping back
+  EXPECT_FALSE(inside);
+  lock.Unlock();
+  // Then it is in as if it had not waited.
+  while (!inside) std::this_thread::yield();
+  std::atomic<bool> asked{false};
+  std::thread next([&] {
+    lock.Ask();
+    asked = true;
+    OwnerLock::Barrier();
+    lock.Enter();
+    EXPECT_TRUE(left);
+    lock.Unlock();
+  });
+  while (!asked) std::this_thread::yield();
+  for (int i = 0; i < 2000; ++i) std::this_thread::yield();
+  may_leave = true;
+  owner.join();
+  next.join();
+}
+
+TEST_P(OwnerLockTest, TheOwnerMayTakeItAsOthersDo) {
+  OwnerLock lock(GetParam());
+  for (int i = 0; i < 3; ++i) {
+    lock.LockAsOwner();
+    lock.UnlockAsOwner();
+    lock.Lock();
+    lock.Unlock();
+  }
+}
+
+// Each owner writes a number into its cells in turn. At one moment they are n, ..., n, n-1, ...,
+// n-1.
+TEST_P(OwnerLockTest, OneBarrierForManyLocks) {
+  constexpr std::size_t kOwners = 2;
+  constexpr std::size_t kCells = 8;
+  struct Cell {
+    explicit Cell(OwnerLock::Order order) : lock(order) {}
+    OwnerLock lock;
+    std::uint64_t value = 0;
+  };
+  std::array<std::vector<std::unique_ptr<Cell>>, kOwners> cells;
+  for (auto& of_owner : cells) {
+    for (std::size_t i = 0; i < kCells; ++i) of_owner.push_back(std::make_unique<Cell>(GetParam()));
+  }
+  std::atomic<bool> done{false};
+  std::vector<std::thread> owners;
+  for (auto& of_owner : cells) {
+    owners.emplace_back([&] {
+      SlowStores stores;
+      for (std::uint64_t n = 1; !done.load(std::memory_order_relaxed); ++n) {
+        stores.Store();
+        for (auto& cell : of_owner) {
+          const OwnerGuard guard(cell->lock);
+          cell->value = n;
+        }
+      }
+    });
+  }
+  const auto for_each = [&](auto function) {
+    for (auto& of_owner : cells) {
+      for (auto& cell : of_owner) function(*cell);
+    }
+  };
+  int wrong = 0;
+  for (int i = 0; i < 3000; ++i) {
+    for_each([](Cell& cell) { cell.lock.Ask(); });
+    if (GetParam() == OwnerLock::Order::kOthers) OwnerLock::Barrier();
+    for_each([](Cell& cell) { cell.lock.Enter(); });
+    for (auto& of_owner : cells) {
+      const std::uint64_t newest = of_owner.front()->value;
+      std::uint64_t last = newest;
+      for (auto& cell : of_owner) {
+        if (cell->value > last || cell->value + 1 < newest) ++wrong;
+        last = cell->value;
+      }
+    }
+    for_each([](Cell& cell) { cell.lock.Unlock(); });
+  }
+  done = true;
+  for (std::thread& owner : owners) owner.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, OwnerLockTest,
+                         ::testing::Values(OwnerLock::Order::kOthers, OwnerLock::Order::kOwner),
+                         [](const auto& order) {
+                           return order.param == OwnerLock::Order::kOthers ? "Others" : "Owner";
+                         });
+
+// From now on the system call ends with `error`, as a sandbox has it. False: no such filters here.
+bool ForbidBarrier(unsigned error) {
+  std::array<sock_filter, 4> filter = {{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog program{.len = filter.size(), .filter = filter.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(OwnerLockSandboxTest, WithoutBarriersTheOwnerKeepsTheOrder) {
+  constexpr int kNoFilters = 2;
+  OwnerLock before;  // the process has found out what it has
+  for (const unsigned error : {EPERM, ENOSYS}) {
+    const int status = InForkedChild([&] {
+      if (!ForbidBarrier(error)) _exit(kNoFilters);
+      EXPECT_FALSE(OwnerLock::RegisterBarrier());
+      // And one that counted on barriers still works, slowly.
+      before.Lock();
+      before.Unlock();
+      before.LockAsOwner();
+      before.UnlockAsOwner();
+    });
+    ASSERT_TRUE(WIFEXITED(status)) << status;
+    if (WEXITSTATUS(status) == kNoFilters) GTEST_SKIP() << "no filters of system calls here";
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+  }
+}
+
+}  // namespace
+}  // namespace keel
