@@ -1,8 +1,8 @@
 // AllocatorCore: what is behind DeviceAllocator, which has the contracts.
 //
 // Locks, from the outside in: the registry of thread caches; a source's; an arena's; the debug
-// mode's; a clock's. A thread cache's biased lock is held for a few instructions and never over
-// another one.
+// mode's; a clock's. A thread cache's lock (owner_lock.h) is held for a few instructions and never
+// over another one.
 //
 // The debug mode (debug_memory.h) costs the others nothing: its blocks are in no index and every
 // request is larger than `largest_`, so that its calls take branches that are there anyway.

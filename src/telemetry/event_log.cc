@@ -236,8 +236,8 @@ void EventLog::Clear() {
   ++events.recorded;
   if (events.count < kChunkEvents) return;
   const std::int64_t ticks = kept->time_ns;
+  events.count = 0;  // first: there may be no memory to keep it
   events.chunk = Keep({std::exchange(events.chunk, nullptr), ticks});
-  events.count = 0;
 }
 
 void EventLog::RecordAlways(const MemoryEvent& event) {

@@ -5,6 +5,9 @@
 // and goes back when the thread ends. Who finds none free, and who asks in the last moments of a
 // thread, after its number went back, shares one of kSharedStripes from there on, until its end.
 //
+// A thread that first asks after its thread-local objects are gone, in the destructor of a key of
+// pthreads, never gives its number back.
+//
 // Asking is one load of a thread's own, the first time excepted. Any thread, any time, also while
 // thread-local and static objects are destroyed. A forked child keeps the number of the thread that
 // forked, and those of threads that it does not have stay out of use: whatever has stripes may

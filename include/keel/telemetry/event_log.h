@@ -1,12 +1,12 @@
 // EventLog: the newest N things that happened to memory, in order of time.
 //
 // Off, Record costs one relaxed load. On, it costs a look at the processor's counter (or the clock)
-// and a lock that the thread owns, which takes it no atomic exchange: up to 64 living threads have a
-// stripe each, write into chunks of their own and meet only when a chunk is full. Threads beyond
+// and a lock that the thread owns, which takes it no atomic exchange: up to 64 living threads have
+// a stripe each, write into chunks of their own and meet only when a chunk is full. Threads beyond
 // them, and a thread in its last moments, share 8 more stripes, with a lock that does. Read,
 // recorded and Clear stop all of them for microseconds.
-// Memory is bounded: the capacity, and for each of the at most 72 stripes that were written into
-// one full chunk and the one being filled, of 1024 events each.
+// Memory is bounded: the capacity in whole chunks of 1024 events, and two chunks more for each of
+// the at most 72 stripes that were written into.
 //
 // What is kept has no holes: when room runs out the oldest events go, and Read returns nothing
 // from before the newest that went. At least the capacity's worth of newest events is always
