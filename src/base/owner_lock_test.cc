@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <latch>
-#include <memory>
 #include <thread>
 #include <vector>
 
@@ -177,59 +176,6 @@ TEST_P(OwnerLockTest, TheOwnerMayTakeItAsOthersDo) {
     lock.Lock();
     lock.Unlock();
   }
-}
-
-// Each owner writes a number into its cells in turn. At one moment they are n, ..., n, n-1, ...,
-// n-1.
-TEST_P(OwnerLockTest, OneBarrierForManyLocks) {
-  constexpr std::size_t kOwners = 2;
-  constexpr std::size_t kCells = 8;
-  struct Cell {
-    explicit Cell(OwnerLock::Order order) : lock(order) {}
-    OwnerLock lock;
-    std::uint64_t value = 0;
-  };
-  std::array<std::vector<std::unique_ptr<Cell>>, kOwners> cells;
-  for (auto& of_owner : cells) {
-    for (std::size_t i = 0; i < kCells; ++i) of_owner.push_back(std::make_unique<Cell>(GetParam()));
-  }
-  std::atomic<bool> done{false};
-  std::vector<std::thread> owners;
-  for (auto& of_owner : cells) {
-    owners.emplace_back([&] {
-      SlowStores stores;
-      for (std::uint64_t n = 1; !done.load(std::memory_order_relaxed); ++n) {
-        stores.Store();
-        for (auto& cell : of_owner) {
-          const OwnerGuard guard(cell->lock);
-          cell->value = n;
-        }
-      }
-    });
-  }
-  const auto for_each = [&](auto function) {
-    for (auto& of_owner : cells) {
-      for (auto& cell : of_owner) function(*cell);
-    }
-  };
-  int wrong = 0;
-  for (int i = 0; i < 3000; ++i) {
-    for_each([](Cell& cell) { cell.lock.Ask(); });
-    if (GetParam() == OwnerLock::Order::kOthers) OwnerLock::Barrier();
-    for_each([](Cell& cell) KEEL_NO_THREAD_SAFETY_ANALYSIS { cell.lock.Enter(); });
-    for (auto& of_owner : cells) {
-      const std::uint64_t newest = of_owner.front()->value;
-      std::uint64_t last = newest;
-      for (auto& cell : of_owner) {
-        if (cell->value > last || cell->value + 1 < newest) ++wrong;
-        last = cell->value;
-      }
-    }
-    for_each([](Cell& cell) KEEL_NO_THREAD_SAFETY_ANALYSIS { cell.lock.Unlock(); });
-  }
-  done = true;
-  for (std::thread& owner : owners) owner.join();
-  EXPECT_EQ(wrong, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Orders, OwnerLockTest,
