@@ -1,18 +1,46 @@
 #include "base/futex_wait.h"
 
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <climits>
 #include <ctime>
+#include <thread>
 
 namespace keel {
 namespace {
 
-// Between what a thread has written and what it looks at next, on both sides: one of two who do
-// the same with each other's words sees the other's.
+// Between processes, unlike those of an OwnerLock.
+bool Membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
+
+// Of every running thread of the processes that ring without fences.
+void FenceEverywhere() {
+  if (Membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) return;
+  // Who cannot have one has not been promised any. But it may have been forbidden since, by a
+  // sandbox: no processor holds back a store for nearly as long as this.
+  constexpr std::chrono::milliseconds kStoresAreOut{10};
+  if (futex_wait::unfenced.load(std::memory_order_relaxed) != 0) {
+    std::this_thread::sleep_for(kStoresAreOut);
+  }
+}
+
+}  // namespace
+
+void RingWithoutFence() {
+#if !defined(__SANITIZE_THREAD__)  // which knows no barriers
+  const std::uint64_t here = ForkGeneration() + 1;
+  if (futex_wait::unfenced.load(std::memory_order_relaxed) == here) return;
+  if (!Membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)) return;
+  futex_wait::unfenced.store(here, std::memory_order_relaxed);
+#endif
+}
+
+namespace futex_wait {
+
 void Fence() {
 #if defined(__SANITIZE_THREAD__)
   // Which does not know fences.
@@ -23,15 +51,12 @@ void Fence() {
 #endif
 }
 
-}  // namespace
-
-namespace futex_wait {
-
 void Yield() { sched_yield(); }
 
 void Enter(FutexWord& word) {
   word.sleepers.fetch_add(1, std::memory_order_seq_cst);
   Fence();
+  FenceEverywhere();
 }
 
 void Leave(FutexWord& word) { word.sleepers.fetch_sub(1, std::memory_order_seq_cst); }
@@ -55,12 +80,6 @@ void Ring(FutexWord& word) {
   word.value.fetch_add(1, std::memory_order_seq_cst);
   if (word.sleepers.load(std::memory_order_seq_cst) == 0) return;
   syscall(SYS_futex, &word.value, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-void RingSleepers(FutexWord& word) {
-  Fence();
-  if (word.sleepers.load(std::memory_order_seq_cst) == 0) return;
-  Ring(word);
 }
 
 }  // namespace keel

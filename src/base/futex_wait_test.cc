@@ -105,6 +105,43 @@ TEST(FutexWaitTest, NoChangeIsLost) {
   peer.join();
 }
 
+// Who rings does not fence: who goes to sleep makes it do so.
+TEST(FutexWaitTest, NoRingForSleepersIsLost) {
+  RingWithoutFence();
+  FutexWord bell{};
+  std::atomic<std::uint32_t> there{0};
+  std::atomic<std::uint32_t> back{0};
+  constexpr std::uint32_t kRounds = 3'000;
+  // Asleep each time, and as near to a message as can be: no time to spin.
+  const auto wait = [&](const std::atomic<std::uint32_t>& message, std::uint32_t value) {
+    futex_wait::Enter(bell);
+    bool is_there = false;
+    for (const Deadline deadline = Deadline::After(std::chrono::seconds(60));;) {
+      const std::uint32_t seen = bell.value.load();
+      is_there = message.load() == value;
+      if (is_there || deadline.Passed()) break;
+      futex_wait::Sleep(bell, seen, deadline);
+    }
+    futex_wait::Leave(bell);
+    return is_there;
+  };
+  std::thread peer([&] {
+    for (std::uint32_t i = 1; i <= kRounds; ++i) {
+      if (!wait(there, i)) return;
+      back.store(i, std::memory_order_release);
+      RingSleepers(bell);
+    }
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::uint32_t i = 1; i <= kRounds; ++i) {
+    there.store(i, std::memory_order_release);
+    RingSleepers(bell);
+    ASSERT_TRUE(wait(back, i)) << "a ring was lost";
+  }
+  peer.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(50));
+}
+
 // In microseconds, of this thread.
 std::int64_t ProcessorTime() {
   rusage use{};

@@ -93,4 +93,16 @@ class KEEL_SCOPED_CAPABILITY OwnerGuard {
   OwnerLock& lock_;
 };
 
+// Of any other thread.
+class KEEL_SCOPED_CAPABILITY OtherGuard {
+ public:
+  explicit OtherGuard(OwnerLock& lock) KEEL_ACQUIRE(lock) : lock_(lock) { lock_.Lock(); }
+  ~OtherGuard() KEEL_RELEASE() { lock_.Unlock(); }
+  OtherGuard(const OtherGuard&) = delete;
+  OtherGuard& operator=(const OtherGuard&) = delete;
+
+ private:
+  OwnerLock& lock_;
+};
+
 }  // namespace keel

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 
@@ -24,9 +25,10 @@ struct Extent {
   std::size_t argument = 0;
 };
 
-// Which two overlap, one of them being written. By address, with the furthest end so far of those
-// that are written and of all: an extent meets an earlier one if it begins before that end.
-std::optional<std::pair<std::size_t, std::size_t>> FindConflict(std::vector<Extent> extents) {
+// Which two overlap, one of them being written. Sorts them by address, and keeps the furthest end
+// so far of those that are written and of all: an extent meets an earlier one if it begins before
+// that end.
+std::optional<std::pair<std::size_t, std::size_t>> FindConflict(std::span<Extent> extents) {
   std::ranges::sort(extents, [](const Extent& a, const Extent& b) {
     return std::tie(a.resident, a.begin, a.argument) < std::tie(b.resident, b.begin, b.argument);
   });
@@ -50,6 +52,37 @@ std::optional<std::pair<std::size_t, std::size_t>> FindConflict(std::vector<Exte
   return std::nullopt;
 }
 
+// `tensor(i)` and `tag(i)` tell of each of so many.
+template <class TensorAt, class TagAt>
+Status CheckTensors(std::size_t count, const TensorAt& tensor, const TagAt& tag) {
+  if (count == 0) return OkStatus();
+  // Most tasks have few.
+  constexpr std::size_t kFew = 8;
+  std::array<Extent, kFew> few;
+  std::vector<Extent> many(count > kFew ? count : 0);
+  const std::span<Extent> extents = count > kFew ? std::span(many) : std::span(few);
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Tensor each = tensor(i);
+    if (const auto bits = static_cast<unsigned>(tag(i)); bits < 1 || bits > 3) {
+      return InvalidArgument(
+          fmt::format("tensor {} has the tag {}, not 1 (in), 2 (out) or 3 (in-out)", i, bits));
+    }
+    if (Status status = each.Check(); !status.ok()) {
+      return std::move(status).Annotate(fmt::format("tensor {}", i));
+    }
+    const std::uint64_t size = each.size().count();
+    if (size == 0) continue;
+    extents[used++] = {each.resident(), each.address, each.address + size, Writes(tag(i)), i};
+  }
+  if (const auto conflict = FindConflict(extents.first(used))) {
+    return InvalidArgument(fmt::format(
+        "tensors {} and {} overlap, and one of them is written; pass one tensor, or a copy",
+        conflict->first, conflict->second));
+  }
+  return OkStatus();
+}
+
 Status At(std::size_t offset, std::string_view what) {
   return InvalidArgument(fmt::format("arguments, at byte {}: {}", offset, what));
 }
@@ -65,28 +98,9 @@ Status Arguments::Check() const {
     return InvalidArgument(fmt::format("{} scalars were given; at most {} are possible",
                                        scalars_.size(), kMaxScalars));
   }
-  std::vector<Extent> extents;
-  extents.reserve(tensors_.size());
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const Tensor& tensor = tensors_[i];
-    const auto tag = static_cast<unsigned>(tags_[i]);
-    if (tag < 1 || tag > 3) {
-      return InvalidArgument(
-          fmt::format("tensor {} has the tag {}, not 1 (in), 2 (out) or 3 (in-out)", i, tag));
-    }
-    if (Status status = tensor.Check(); !status.ok()) {
-      return std::move(status).Annotate(fmt::format("tensor {}", i));
-    }
-    if (tensor.size().empty()) continue;
-    extents.push_back({tensor.resident(), tensor.address, tensor.address + tensor.size().count(),
-                       Writes(tags_[i]), i});
-  }
-  if (const auto conflict = FindConflict(std::move(extents))) {
-    return InvalidArgument(fmt::format(
-        "tensors {} and {} overlap, and one of them is written; pass one tensor, or a copy",
-        conflict->first, conflict->second));
-  }
-  return OkStatus();
+  return CheckTensors(
+      tensors_.size(), [this](std::size_t i) { return tensors_[i]; },
+      [this](std::size_t i) { return tags_[i]; });
 }
 
 std::size_t Arguments::encoded_size() const { return PaddedSize(tensors_.size(), scalars_.size()); }
@@ -114,7 +128,7 @@ std::vector<std::byte> Arguments::Encode() const {
   return block;
 }
 
-Result<Arguments> Arguments::Decode(std::span<const std::byte> block) {
+Status Arguments::CheckBlock(std::span<const std::byte> block) {
   ArgumentsHeader header;
   if (block.size() < sizeof(header)) {
     return At(block.size(),
@@ -145,23 +159,22 @@ Result<Arguments> Arguments::Decode(std::span<const std::byte> block) {
   for (std::size_t at = UnpaddedSize(header.tensors, header.scalars); at < size; ++at) {
     if (block[at] != std::byte{0}) return At(at, "must be 0");
   }
+  const ArgumentsView view(block.data());
+  Status status = CheckTensors(
+      view.tensor_count(), [&](std::size_t i) { return view.tensor(i); },
+      [&](std::size_t i) { return view.tag(i); });
+  if (status.ok()) return status;
+  return std::move(status).Annotate(
+      fmt::format("arguments, in the tensors at byte {} or the tags at byte {}", sizeof(header),
+                  UnpaddedSize(header.tensors, header.scalars) - header.tensors));
+}
+
+Result<Arguments> Arguments::Decode(std::span<const std::byte> block) {
+  KEEL_TRY(CheckBlock(block));
+  const ArgumentsView view(block.data());
   Arguments arguments;
-  arguments.tensors_.resize(header.tensors);
-  arguments.scalars_.resize(header.scalars);
-  arguments.tags_.resize(header.tensors);
-  const std::byte* from = block.data() + sizeof(header);
-  const auto get = [&from](void* to, std::size_t bytes) {
-    if (bytes != 0) std::memcpy(to, from, bytes);
-    from += bytes;
-  };
-  get(arguments.tensors_.data(), header.tensors * sizeof(Tensor));
-  get(arguments.scalars_.data(), header.scalars * sizeof(std::uint64_t));
-  get(arguments.tags_.data(), header.tensors);
-  if (Status status = arguments.Check(); !status.ok()) {
-    return std::move(status).Annotate(
-        fmt::format("arguments, in the tensors at byte {} or the tags at byte {}", sizeof(header),
-                    UnpaddedSize(header.tensors, header.scalars) - header.tensors));
-  }
+  for (std::size_t i = 0; i < view.tensor_count(); ++i) arguments.Add(view.tag(i), view.tensor(i));
+  for (std::size_t i = 0; i < view.scalar_count(); ++i) arguments.AddScalar(view.scalar(i));
   return arguments;
 }
 

@@ -26,6 +26,7 @@ class SharedDoorbell final : public Doorbell {
 
  public:
   static Result<std::shared_ptr<Doorbell>> Map(UniqueFd file) {
+    RingWithoutFence();
     void* const page = mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (page == MAP_FAILED) return SystemError("mmap of a doorbell", errno);
     return std::shared_ptr<Doorbell>(

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/fork.h"
+#include "base/owner_lock.h"
 #include "keel/base/log.h"
 #include "keel/base/mutex.h"
 #include "task/callable_store.h"
@@ -45,9 +46,10 @@ struct Engine::State {
     std::shared_ptr<StoredCallable> stored;
     std::shared_ptr<const HostFunction> function;  // null: the image's own code
   };
-  // What a task has while it runs.
+  // What a task has while it runs, or longer.
   struct Task {
-    std::shared_ptr<const Callable> callable;
+    const Callable* callable = nullptr;
+    std::shared_ptr<const Callable> kept;  // of a task that was abandoned
     DeviceAddress temporary{};
     bool launched = false;  // and not known to be done
     const std::atomic<bool>* killed = nullptr;
@@ -61,17 +63,23 @@ struct Engine::State {
 
   ~State();
 
-  Result<std::shared_ptr<const Callable>> Find(std::uint64_t callable);
   std::uint64_t Add(Callable callable);
+  // A callable that a task begins to run with: it stays until the task has left it. Null: there is
+  // none. One task at a time.
+  const Callable* Enter(std::uint64_t callable);
+  void Leave();
+  // Leave, with what the task has kept.
+  void Abandon(Task task);
   Status EndAbandoned(Deadline deadline);
-  Status Run(Task& task, const Arguments& arguments, Deadline deadline);
+  Status Run(Task& task, std::span<const std::byte> arguments, Deadline deadline);
   Status CopyIn(Task& task, Arguments& arguments, Deadline deadline);
   Status CopyOut(const Task& task, const Arguments& arguments, const Arguments& placed,
                  Deadline deadline);
-  Status Execute(Task& task, const Arguments& placed, Deadline deadline);
-  Status ExecuteOnHost(Task& task, const Arguments& placed, Deadline deadline);
+  // With arguments that are all on the device.
+  Status Execute(Task& task, std::span<const std::byte> placed, Deadline deadline);
+  Status ExecuteOnHost(Task& task, std::span<const std::byte> placed, Deadline deadline);
   // Queues the code; what it returned is in the exchange when the stream is past it.
-  Status LaunchOnDevice(const Task& task, const Arguments& placed);
+  Status LaunchOnDevice(const Task& task, std::span<const std::byte> placed);
   const hal::OrchestrationOutcome& outcome() const {
     return *reinterpret_cast<const hal::OrchestrationOutcome*>(exchange + kArgumentsRoom.count());
   }
@@ -84,7 +92,7 @@ struct Engine::State {
   // host. Only the thread that runs tasks touches it.
   std::byte* exchange = nullptr;
   std::vector<Task> abandoned;     // the device may still work on them
-  std::vector<std::byte> encoded;  // the arguments of the task that runs, encoded
+  std::vector<std::byte> encoded;  // the arguments of the task that runs, once they are placed
 
   // Tasks and control count in passing.
   std::atomic<std::uint64_t> tasks_run{0};
@@ -93,8 +101,15 @@ struct Engine::State {
 
   Mutex mutex;
   std::set<DeviceAddress> blocks KEEL_GUARDED_BY(mutex);
-  std::map<std::uint64_t, std::shared_ptr<const Callable>> callables KEEL_GUARDED_BY(mutex);
-  std::uint64_t last_callable KEEL_GUARDED_BY(mutex) = 0;
+
+  // The thread that runs tasks owns it, and takes it twice for each; others seldom do.
+  OwnerLock callables_lock;
+  std::map<std::uint64_t, std::shared_ptr<const Callable>> callables
+      KEEL_GUARDED_BY(callables_lock);
+  std::uint64_t last_callable KEEL_GUARDED_BY(callables_lock) = 0;
+  // What a task runs with, and, if it was unregistered meanwhile, who keeps it.
+  const std::shared_ptr<const Callable>* running KEEL_GUARDED_BY(callables_lock) = nullptr;
+  std::shared_ptr<const Callable> leaving KEEL_GUARDED_BY(callables_lock);
 };
 
 Result<std::unique_ptr<Engine>> Engine::Create(const std::shared_ptr<memory::DeviceMemory>& memory,
@@ -200,7 +215,7 @@ Result<std::uint64_t> Engine::RegisterFunction(const HostCode& code, Deadline de
 
 std::uint64_t Engine::State::Add(Callable callable) {
   auto added = std::make_shared<const Callable>(std::move(callable));
-  const MutexLock lock(mutex);
+  const OtherGuard lock(callables_lock);
   callables.emplace(++last_callable, std::move(added));
   return last_callable;
 }
@@ -208,9 +223,13 @@ std::uint64_t Engine::State::Add(Callable callable) {
 Status Engine::Unregister(std::uint64_t callable) {
   std::shared_ptr<const State::Callable> gone;  // outside of the lock
   {
-    const MutexLock lock(state_->mutex);
+    const OtherGuard lock(state_->callables_lock);
     const auto found = state_->callables.find(callable);
     if (found == state_->callables.end()) return NoSuchCallable(callable);
+    if (state_->running == &found->second) {
+      state_->leaving = found->second;
+      state_->running = &state_->leaving;
+    }
     gone = std::move(found->second);
     state_->callables.erase(found);
   }
@@ -229,26 +248,34 @@ EngineStats Engine::Stats() const {
 
 // --- Tasks -------------------------------------------------------------------------------------
 
-Status Engine::Run(std::uint64_t callable, const Arguments& arguments, Deadline deadline,
+Status Engine::Run(std::uint64_t callable, std::span<const std::byte> arguments, Deadline deadline,
                    const std::atomic<bool>* killed) {
+  if (!state_->abandoned.empty()) KEEL_TRY(state_->EndAbandoned(deadline));
   State::Task task;
   task.killed = killed;
-  KEEL_ASSIGN(task.callable, state_->Find(callable));
-  if (!state_->abandoned.empty()) KEEL_TRY(state_->EndAbandoned(deadline));
+  task.callable = state_->Enter(callable);
+  if (task.callable == nullptr) return NoSuchCallable(callable);
   Status status;
   try {
     status = state_->Run(task, arguments, deadline);
   } catch (...) {
     // A function ended the thread; see Server::ServeTasks.
-    state_->abandoned.push_back(std::move(task));
+    state_->Abandon(std::move(task));
     throw;
   }
-  const bool lost = status.code() == StatusCode::kDeviceLost;
-  if ((task.launched && !lost) || status.code() == StatusCode::kDeadlineExceeded) {
-    state_->abandoned.push_back(std::move(task));
-  } else if (task.temporary) {
-    const Status freed = state_->memory->allocator().Free(task.temporary);
-    if (status.ok()) status = freed;
+  if (task.temporary || task.launched || !status.ok()) {
+    const bool lost = status.code() == StatusCode::kDeviceLost;
+    if ((task.launched && !lost) || status.code() == StatusCode::kDeadlineExceeded) {
+      state_->Abandon(std::move(task));
+    } else {
+      state_->Leave();
+      if (task.temporary) {
+        const Status freed = state_->memory->allocator().Free(task.temporary);
+        if (status.ok()) status = freed;
+      }
+    }
+  } else {
+    state_->Leave();
   }
   // Nobody else counts them.
   state_->tasks_run.store(state_->tasks_run.load(std::memory_order_relaxed) + 1,
@@ -266,21 +293,42 @@ Status Engine::State::EndAbandoned(Deadline deadline) {
   return OkStatus();
 }
 
-Result<std::shared_ptr<const Engine::State::Callable>> Engine::State::Find(std::uint64_t callable) {
-  const MutexLock lock(mutex);
+const Engine::State::Callable* Engine::State::Enter(std::uint64_t callable) {
+  const OwnerGuard lock(callables_lock);
   const auto found = callables.find(callable);
-  if (found == callables.end()) return NoSuchCallable(callable);
-  return found->second;
+  if (found == callables.end()) return nullptr;
+  running = &found->second;
+  return found->second.get();
 }
 
-Status Engine::State::Run(Task& task, const Arguments& arguments, Deadline deadline) {
-  const bool resident = std::all_of(arguments.tensors().begin(), arguments.tensors().end(),
-                                    [](const Tensor& tensor) { return tensor.resident(); });
+void Engine::State::Leave() {
+  std::shared_ptr<const Callable> gone;  // outside of the lock
+  const OwnerGuard lock(callables_lock);
+  running = nullptr;
+  if (leaving != nullptr) gone = std::move(leaving);
+}
+
+void Engine::State::Abandon(Task task) {
+  {
+    const OwnerGuard lock(callables_lock);
+    task.kept = *running;
+  }
+  Leave();
+  abandoned.push_back(std::move(task));
+}
+
+Status Engine::State::Run(Task& task, std::span<const std::byte> arguments, Deadline deadline) {
+  const ArgumentsView view(arguments.data());
+  bool resident = true;
+  for (std::size_t i = 0; i < view.tensor_count(); ++i) resident &= view.tensor(i).resident();
   if (resident) return Execute(task, arguments, deadline);
-  Arguments placed = arguments;
+  KEEL_ASSIGN(const Arguments given, Arguments::Decode(arguments));
+  Arguments placed = given;
   KEEL_TRY(CopyIn(task, placed, deadline));
-  KEEL_TRY(Execute(task, placed, deadline));
-  return CopyOut(task, arguments, placed, deadline);
+  encoded.resize(placed.encoded_size());
+  placed.EncodeTo(encoded);
+  KEEL_TRY(Execute(task, encoded, deadline));
+  return CopyOut(task, given, placed, deadline);
 }
 
 // Gives every tensor of the host a place on the device, all in one block, and its bytes.
@@ -343,7 +391,7 @@ Status Engine::State::CopyOut(const Task& task, const Arguments& arguments, cons
   return OkStatus();
 }
 
-Status Engine::State::Execute(Task& task, const Arguments& placed, Deadline deadline) {
+Status Engine::State::Execute(Task& task, std::span<const std::byte> placed, Deadline deadline) {
   if (task.callable->function != nullptr || task.callable->stored->function() != nullptr) {
     return ExecuteOnHost(task, placed, deadline);
   }
@@ -355,14 +403,13 @@ Status Engine::State::Execute(Task& task, const Arguments& placed, Deadline dead
   return OutcomeOf(outcome().code, Text(outcome().message, sizeof(outcome().message)));
 }
 
-Status Engine::State::ExecuteOnHost(Task& task, const Arguments& placed, Deadline deadline) {
-  encoded.resize(placed.encoded_size());
-  placed.EncodeTo(encoded);
+Status Engine::State::ExecuteOnHost(Task& task, std::span<const std::byte> placed,
+                                    Deadline deadline) {
   task.launched = true;
   bool queued = false;
   Status status = RunOnHost({memory, tasks, *task.callable->stored, task.callable->function.get(),
                              deadline, queued, task.killed},
-                            encoded);
+                            placed);
   // Kernels that were launched run also if a later launch was refused, and use the memory; copies
   // use the host's. Of a task with neither the device knows nothing.
   if (queued || task.temporary) {
@@ -372,9 +419,9 @@ Status Engine::State::ExecuteOnHost(Task& task, const Arguments& placed, Deadlin
   return status;
 }
 
-Status Engine::State::LaunchOnDevice(const Task& task, const Arguments& placed) {
-  const Bytes size(placed.encoded_size());
-  placed.EncodeTo({exchange, size.count()});
+Status Engine::State::LaunchOnDevice(const Task& task, std::span<const std::byte> placed) {
+  const Bytes size(placed.size());
+  std::ranges::copy(placed, exchange);
   KEEL_ASSIGN(const DeviceAddress address, tasks->device().GetHostAddress(exchange));
   const StoredCallable& callable = *task.callable->stored;
   const hal::KernelArg args[] = {

@@ -1,13 +1,16 @@
 // Engine: what a worker does, on the device that it owns. It knows nothing of transports: a worker
 // thread calls it directly, a worker process calls it for what its messages ask.
 //
-// Tasks run on one stream, one at a time (Run is for one thread at a time). Everything else may be
-// called from any thread meanwhile, and uses a stream of its own.
+// Tasks run on one stream, one at a time (Run is for one thread at a time, and for another one only
+// after that one has left it for good). Everything else may be called from any thread meanwhile,
+// and uses a stream of its own.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "keel/base/bytes.h"
 #include "keel/base/deadline.h"
@@ -69,8 +72,9 @@ class Engine {
   // leaves the host's tensors as they were, except a failed copy back. kNotFound: no such callable.
   // kDeadlineExceeded: the device still works on it; the engine must then be thrown away.
   // kCancelled: `killed`, which any thread may set meanwhile, was true before a copy; none of the
-  // host's tensors was touched since. Preconditions: arguments.Check() is OK.
-  Status Run(std::uint64_t callable, const Arguments& arguments, Deadline deadline,
+  // host's tensors was touched since. `arguments` are a block that passes Arguments::CheckBlock,
+  // which orchestration code may be given as it is.
+  Status Run(std::uint64_t callable, std::span<const std::byte> arguments, Deadline deadline,
              const std::atomic<bool>* killed = nullptr);
 
   EngineStats Stats() const;

@@ -58,6 +58,11 @@ Arguments FillArguments(const Tensor& tensor, std::uint32_t value) {
   return Arguments().Add(Tag::kOut, tensor).AddScalar(value);
 }
 
+Status RunOn(Engine& engine, std::uint64_t callable, const Arguments& arguments, Deadline deadline,
+             const std::atomic<bool>* killed = nullptr) {
+  return engine.Run(callable, arguments.Encode(), deadline, killed);
+}
+
 class EngineTest : public hal::SimDevicesTest, public ::testing::WithParamInterface<Orchestration> {
  protected:
   static Orchestration where() { return GetParam(); }
@@ -99,7 +104,7 @@ TEST_P(EngineTest, RunsOnTensorsOfTheHostAndOfTheDevice) {
   for (std::size_t i = 0; i < kCount; ++i) want[i] = a[i] + b[i];
   Arguments on_host;
   on_host.Add(Tag::kIn, OnHost(a)).Add(Tag::kIn, OnHost(b)).Add(Tag::kOut, OnHost(c));
-  ASSERT_TRUE(IsOk(engine->Run(add, on_host, Deadline::Never())));
+  ASSERT_TRUE(IsOk(RunOn(*engine, add, on_host, Deadline::Never())));
   EXPECT_EQ(c, want);
 
   const DeviceAddress resident = Need(engine->Allocate(Bytes(kCount * 4)));
@@ -110,7 +115,7 @@ TEST_P(EngineTest, RunsOnTensorsOfTheHostAndOfTheDevice) {
   mixed.Add(Tag::kIn, OnHost(a))
       .Add(Tag::kIn, OnDevice<float>(resident))
       .Add(Tag::kOut, OnDevice<float>(sum));
-  ASSERT_TRUE(IsOk(engine->Run(add, mixed, Deadline::Never())));
+  ASSERT_TRUE(IsOk(RunOn(*engine, add, mixed, Deadline::Never())));
   const EngineStats after = engine->Stats();
   EXPECT_EQ(after.bytes_to_device - before.bytes_to_device, kCount * 4);  // a, and nothing else
   EXPECT_EQ(after.bytes_from_device, before.bytes_from_device);
@@ -132,7 +137,7 @@ TEST_P(EngineTest, T2_AResidentTensorBetweenTwoOutputsShiftsNothing) {
   arguments.Add(Tag::kOut, OnHost(x))
       .Add(Tag::kOut, OnDevice<std::uint32_t>(middle))
       .Add(Tag::kOut, OnHost(z));
-  ASSERT_TRUE(IsOk(engine->Run(three, arguments, Deadline::Never())));
+  ASSERT_TRUE(IsOk(RunOn(*engine, three, arguments, Deadline::Never())));
   EXPECT_THAT(x, Each(1u));
   EXPECT_THAT(Read<std::uint32_t>(*engine, middle), Each(2u));
   EXPECT_THAT(z, Each(3u));
@@ -143,7 +148,7 @@ TEST_P(EngineTest, T2_AResidentTensorBetweenTwoOutputsShiftsNothing) {
   other.Add(Tag::kOut, OnDevice<std::uint32_t>(last))
       .Add(Tag::kOut, OnHost(z))
       .Add(Tag::kOut, OnDevice<std::uint32_t>(middle));
-  ASSERT_TRUE(IsOk(engine->Run(three, other, Deadline::Never())));
+  ASSERT_TRUE(IsOk(RunOn(*engine, three, other, Deadline::Never())));
   EXPECT_THAT(Read<std::uint32_t>(*engine, last), Each(1u));
   EXPECT_THAT(z, Each(2u));
   EXPECT_THAT(Read<std::uint32_t>(*engine, middle), Each(3u));
@@ -155,16 +160,16 @@ TEST_P(EngineTest, TensorsWithoutElementsAndScalarsAreFine) {
   const auto engine = Make();
   const std::uint64_t noop = Register(*engine, NoopImage());
   const std::vector<float> nothing;
-  EXPECT_TRUE(IsOk(engine->Run(noop, {}, Deadline::Never())));
-  EXPECT_TRUE(IsOk(engine->Run(
-      noop,
+  EXPECT_TRUE(IsOk(RunOn(*engine, noop, {}, Deadline::Never())));
+  EXPECT_TRUE(IsOk(RunOn(
+      *engine, noop,
       Arguments().Add(Tag::kIn, OnHost(nothing)).Add(Tag::kInOut, OnHost(nothing)).AddScalar(1),
       Deadline::Never())));
   EXPECT_EQ(engine->Stats().bytes_to_device, 0u);
   Arguments most;
   for (std::size_t i = 0; i < Arguments::kMaxTensors; ++i) most.Add(Tag::kIn, OnHost(nothing));
   for (std::size_t i = 0; i < Arguments::kMaxScalars; ++i) most.AddScalar(i);
-  EXPECT_TRUE(IsOk(engine->Run(noop, most, Deadline::Never())));
+  EXPECT_TRUE(IsOk(RunOn(*engine, noop, most, Deadline::Never())));
 }
 
 TEST_P(EngineTest, ErrorsOfTheCodeSayWhatItSaid) {
@@ -173,25 +178,25 @@ TEST_P(EngineTest, ErrorsOfTheCodeSayWhatItSaid) {
   const std::uint64_t careless = Register(*engine, CarelessImage());
   const std::uint64_t add = Register(*engine, AddImage());
   std::vector<std::uint32_t> x(kCount, 5);
-  Status status = engine->Run(fail, FillArguments(OnHost(x), 1), Deadline::Never());
+  Status status = RunOn(*engine, fail, FillArguments(OnHost(x), 1), Deadline::Never());
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "told to fail");
   // A code that is no StatusCode.
-  status = engine->Run(careless, {}, Deadline::Never());
+  status = RunOn(*engine, careless, {}, Deadline::Never());
   EXPECT_EQ(status.code(), StatusCode::kUnknown);
   EXPECT_THAT(status.ToString(), HasSubstr("careless takes kernels"));
   // Launches that are refused, although the code does not care, and goes on.
-  status = engine->Run(careless, FillArguments(OnHost(x), 1), Deadline::Never());
+  status = RunOn(*engine, careless, FillArguments(OnHost(x), 1), Deadline::Never());
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(status.ToString(), HasSubstr("kernel 1: kernel 'keel_add' takes 4 arguments"));
-  status = engine->Run(careless, FillArguments(OnHost(x), 9).AddScalar(0), Deadline::Never());
+  status = RunOn(*engine, careless, FillArguments(OnHost(x), 9).AddScalar(0), Deadline::Never());
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(status.ToString(), HasSubstr("it launches kernel 9, and has 2"));
-  status = engine->Run(add, FillArguments(OnHost(x), 1), Deadline::Never());
+  status = RunOn(*engine, add, FillArguments(OnHost(x), 1), Deadline::Never());
   EXPECT_THAT(status.ToString(), HasSubstr("add takes a, b and c"));
   EXPECT_THAT(x, Each(5u));
   // T10: none of it harmed the engine.
-  ASSERT_TRUE(IsOk(engine->Run(careless, FillArguments(OnHost(x), 0), Deadline::Never())));
+  ASSERT_TRUE(IsOk(RunOn(*engine, careless, FillArguments(OnHost(x), 0), Deadline::Never())));
   EXPECT_THAT(x, Each(7u));
   EXPECT_EQ(memory_->allocator().allocated() == 0_B, where() == Orchestration::kHost);
 }
@@ -212,7 +217,7 @@ TEST_P(EngineTest, WhatOnlyTheEngineMaySayIsUnknownFromTheCode) {
       {-1, StatusCode::kUnknown},
   };
   for (const auto& [returned, want] : cases) {
-    const Status status = engine->Run(code, Arguments().AddScalar(returned), Deadline::Never());
+    const Status status = RunOn(*engine, code, Arguments().AddScalar(returned), Deadline::Never());
     EXPECT_EQ(status.code(), want) << returned;
     if (returned != 0) {
       EXPECT_THAT(status.ToString(), HasSubstr("returned " + std::to_string(returned)));
@@ -222,16 +227,16 @@ TEST_P(EngineTest, WhatOnlyTheEngineMaySayIsUnknownFromTheCode) {
 
 TEST_P(EngineTest, WhatIsNotThereIsNamed) {
   const auto engine = Make();
-  EXPECT_EQ(engine->Run(1, {}, Deadline::Never()).code(), StatusCode::kNotFound);
+  EXPECT_EQ(RunOn(*engine, 1, {}, Deadline::Never()).code(), StatusCode::kNotFound);
   const std::uint64_t noop = Register(*engine, NoopImage());
   const std::uint64_t again = Register(*engine, NoopImage());
   EXPECT_NE(noop, again);
   EXPECT_EQ(engine->Stats().callables, 1u);
   ASSERT_TRUE(IsOk(engine->Unregister(noop)));
   EXPECT_EQ(engine->Unregister(noop).code(), StatusCode::kNotFound);
-  EXPECT_THAT(engine->Run(noop, {}, Deadline::Never()).ToString(),
+  EXPECT_THAT(RunOn(*engine, noop, {}, Deadline::Never()).ToString(),
               HasSubstr("NOT_FOUND: callable 1 is not registered"));
-  EXPECT_TRUE(IsOk(engine->Run(again, {}, Deadline::Never())));
+  EXPECT_TRUE(IsOk(RunOn(*engine, again, {}, Deadline::Never())));
   ASSERT_TRUE(IsOk(engine->Unregister(again)));
   EXPECT_EQ(engine->Stats().callables, 0u);
   EXPECT_EQ(engine->Stats().uploads, where() == Orchestration::kDevice ? 1u : 0u);
@@ -271,7 +276,8 @@ TEST_P(EngineTest, ATaskThatTakesTooLongIsGivenUpAndTheEngineThrownAway) {
   ASSERT_EQ(Streams().size(), 3u);
   const hal::StreamHandle tasks = Streams()[2];
   ASSERT_TRUE(IsOk(controls().HoldStream(tasks)));
-  const Status status = engine->Run(add, arguments, Deadline::After(std::chrono::milliseconds(20)));
+  const Status status =
+      RunOn(*engine, add, arguments, Deadline::After(std::chrono::milliseconds(20)));
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status.ToString();
   EXPECT_THAT(c, Each(9.0F));
   // The callable's modules and the memory stay until the device is done with them.
@@ -318,11 +324,11 @@ TEST_P(EngineTest, ATaskThatWasKilledTouchesNoTensorOfTheHost) {
   const std::uint64_t fill = Register(*engine, FillImage());
   std::vector<std::uint32_t> x(kCount, 5);
   std::atomic<bool> killed = true;
-  EXPECT_EQ(engine->Run(fill, FillArguments(OnHost(x), 3), Deadline::Never(), &killed).code(),
+  EXPECT_EQ(RunOn(*engine, fill, FillArguments(OnHost(x), 3), Deadline::Never(), &killed).code(),
             StatusCode::kCancelled);
   EXPECT_THAT(x, Each(5u));
   killed = false;
-  ASSERT_TRUE(IsOk(engine->Run(fill, FillArguments(OnHost(x), 3), Deadline::Never(), &killed)));
+  ASSERT_TRUE(IsOk(RunOn(*engine, fill, FillArguments(OnHost(x), 3), Deadline::Never(), &killed)));
   EXPECT_THAT(x, Each(3u));
 }
 
@@ -334,7 +340,7 @@ TEST_P(EngineTest, ControlGoesOnWhileATaskRuns) {
   ASSERT_TRUE(IsOk(controls().HoldStream(tasks)));
   Status ran;
   std::thread task(
-      [&] { ran = engine->Run(fill, FillArguments(OnHost(x), 3), Deadline::Never()); });
+      [&] { ran = RunOn(*engine, fill, FillArguments(OnHost(x), 3), Deadline::Never()); });
   const DeviceAddress block = Need(engine->Allocate(Bytes(kCount * 4)));
   const std::vector<std::uint32_t> values(kCount, 8);
   EXPECT_TRUE(IsOk(engine->CopyTo(block, values.data(), Bytes(kCount * 4), Deadline::Never())));
@@ -359,11 +365,12 @@ TEST_P(EngineTest, AFaultLosesTheDeviceAndNothingElse) {
   const std::uint64_t fill = Register(*engine, FillImage());
   std::vector<std::uint32_t> x(kCount, 5);
   const DeviceAddress block = Need(engine->Allocate(4_KiB));
-  const Status status = engine->Run(
-      fill, FillArguments(OnDevice<std::uint32_t>(DeviceAddress(0x1000)), 1), Deadline::Never());
+  const Status status =
+      RunOn(*engine, fill, FillArguments(OnDevice<std::uint32_t>(DeviceAddress(0x1000)), 1),
+            Deadline::Never());
   EXPECT_EQ(status.code(), StatusCode::kDeviceLost);
   EXPECT_THAT(status.ToString(), HasSubstr("0x1000"));
-  EXPECT_EQ(engine->Run(fill, FillArguments(OnHost(x), 1), Deadline::Never()).code(),
+  EXPECT_EQ(RunOn(*engine, fill, FillArguments(OnHost(x), 1), Deadline::Never()).code(),
             StatusCode::kDeviceLost);
   EXPECT_THAT(x, Each(5u));
   std::uint32_t word = 0;
@@ -384,7 +391,7 @@ TEST_P(EngineTest, MemoryThatIsNotThereIsSaidSo) {
   huge.shape[0] = 1u << 20;
   huge.shape[1] = 1u << 20;
   // Not read: the address would not bear it.
-  const Status status = engine->Run(noop, Arguments().Add(Tag::kOut, huge), Deadline::Never());
+  const Status status = RunOn(*engine, noop, Arguments().Add(Tag::kOut, huge), Deadline::Never());
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(status.ToString(), HasSubstr("memory for the tensors on the host"));
   Tensor largest = huge;
@@ -395,8 +402,8 @@ TEST_P(EngineTest, MemoryThatIsNotThereIsSaidSo) {
   for (int i = 0; i < 5; ++i) {
     many.Add(Tag::kIn, largest);  // together more than 2^64
   }
-  EXPECT_EQ(engine->Run(noop, many, Deadline::Never()).code(), StatusCode::kResourceExhausted);
-  EXPECT_TRUE(IsOk(engine->Run(noop, {}, Deadline::Never())));
+  EXPECT_EQ(RunOn(*engine, noop, many, Deadline::Never()).code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(IsOk(RunOn(*engine, noop, {}, Deadline::Never())));
 }
 
 TEST_P(EngineTest, AFailureAtEveryCallLeavesNothing) {
@@ -422,11 +429,11 @@ TEST_P(EngineTest, AFailureAtEveryCallLeavesNothing) {
         arguments.Add(Tag::kIn, OnDevice<float>(block))
             .Add(Tag::kInOut, OnHost(result))
             .AddScalar(0.5F);
-        Status ran = engine->Run(axpy, arguments, Deadline::Never());
+        Status ran = RunOn(*engine, axpy, arguments, Deadline::Never());
         EXPECT_EQ(result, ran.ok() ? want : y) << ran.ToString();
         if (!ran.ok()) {
           // The engine goes on after it.
-          EXPECT_TRUE(IsOk(engine->Run(axpy, arguments, Deadline::Never())));
+          EXPECT_TRUE(IsOk(RunOn(*engine, axpy, arguments, Deadline::Never())));
           EXPECT_EQ(result, want);
           return ran;
         }
@@ -458,7 +465,7 @@ TEST_F(EnginesTest, HostAndDeviceOrchestrationGiveTheSameBits) {
     Arguments arguments;
     arguments.Add(Tag::kIn, OnHost(x)).Add(Tag::kInOut, OnHost(y)).AddScalar(1.1F);
     for (int i = 0; i < 10; ++i) {
-      ASSERT_TRUE(IsOk(engine->Run(axpy, arguments, Deadline::Never())));
+      ASSERT_TRUE(IsOk(RunOn(*engine, axpy, arguments, Deadline::Never())));
     }
     EXPECT_EQ(engine->Stats().uploads, where == Orchestration::kDevice ? 1u : 0u);
     results.push_back(std::move(y));
@@ -481,10 +488,10 @@ TEST_F(EnginesTest, ATaskOnResidentTensorsCopiesNothing) {
     const std::uint64_t fill = Need(engine->Register(FillImage(), Deadline::Never()));
     const DeviceAddress block = Need(engine->Allocate(Bytes(kCount * 4)));
     const Arguments arguments = FillArguments(OnDevice<std::uint32_t>(block), 4);
-    ASSERT_TRUE(IsOk(engine->Run(fill, arguments, Deadline::Never())));
+    ASSERT_TRUE(IsOk(RunOn(*engine, fill, arguments, Deadline::Never())));
     device_->ResetCounts();
     for (int i = 0; i < 10; ++i) {
-      ASSERT_TRUE(IsOk(engine->Run(fill, arguments, Deadline::Never())));
+      ASSERT_TRUE(IsOk(RunOn(*engine, fill, arguments, Deadline::Never())));
     }
     EXPECT_EQ(device_->calls(Primitive::kCopy), 0u);
     EXPECT_EQ(device_->calls(Primitive::kLaunchKernel), 10u);

@@ -77,6 +77,7 @@ class Call final : public HostCall {
     frame.arguments_size = encoded_.size();
     frame.launch = &Call::LaunchFromCode;
     const int code = run_.callable.function()(&frame);
+    if (code == 0) return OkStatus();
     return OutcomeOf(code, Text(frame.message, sizeof(frame.message)));
   }
 

@@ -15,6 +15,7 @@
 // copies; the reader copies a message out before it looks at it. A cursor, a length, a number or a
 // checksum that cannot be is kInternal, and from then on every call is: a lane that was damaged
 // once is not used again. The checksum is for accidents; whoever can write the memory can forge it.
+// Between threads of one process there is none: what damages their lane damages the rest as well.
 //
 // One thread writes, one reads; each has its own object, which owns nothing.
 #pragma once
@@ -58,6 +59,7 @@ struct Lane {
   LaneState* state = nullptr;
   std::span<LaneSlot> slots;  // kLaneSlots
   std::span<std::byte> ring;
+  bool checked = true;  // messages have checksums; both sides have the same
 };
 
 // What a message takes of the ring.

@@ -10,6 +10,7 @@
 
 #include "keel/base/mutex.h"
 #include "task/control_calls.h"
+#include "task/fixed_queue.h"
 #include "task/lane.h"
 #include "task/messages.h"
 #include "task/serve.h"
@@ -41,7 +42,7 @@ struct LaneWorker::State {
     std::uint64_t number = 0;
     std::uint64_t task = 0;
     Deadline deadline = Deadline::Never();
-    std::vector<Placed> tensors;
+    bool placed = false;  // has tensors in the region: the next element of `placed`
   };
 
   State(std::string name, std::shared_ptr<Doorbell> bell, StartPeer starter)
@@ -57,6 +58,19 @@ struct LaneWorker::State {
   Status Send(std::uint64_t number, std::uint64_t callable, Deadline deadline,
               const Arguments& arguments);
   void GiveBack(const std::vector<Placed>& tensors);
+  // Of a task that has ended.
+  void CopyBack(const std::vector<Placed>& tensors, bool succeeded);
+  // Ends what was posted with what `status` says of each. Their places in the region are not given
+  // back: the region goes with the worker.
+  template <class StatusOf>
+  void Forsake(std::vector<TaskResult>& results, const StatusOf& status) {
+    while (!posted.empty()) {
+      const Posted forsaken = posted.pop_front();
+      results.push_back({.task = forsaken.task, .status = status(forsaken)});
+    }
+    placed.clear();
+    timed = 0;
+  }
   // When the first task is too late.
   Deadline Due() const;
   // Takes the answers that are there. An error: they make no sense.
@@ -74,7 +88,8 @@ struct LaneWorker::State {
   // The caller's lock.
   LaneWriter tasks;
   LaneReader replies;
-  std::deque<Posted> posted;
+  FixedQueue<Posted, kCapacity> posted;
+  std::deque<std::vector<Placed>> placed;
   std::size_t timed = 0;  // of those posted, with a deadline
   std::uint64_t last_number = 0;
   bool unnoticed = false;  // posted, and no Wake since
@@ -202,28 +217,30 @@ Status LaneWorker::Post(std::uint64_t task, std::uint64_t callable, const Argume
   KEEL_TRY(Here());
   State& state = *state_;
   KEEL_TRY(state.Loss());
-  if (state.posted.size() >= kCapacity) {
+  if (state.posted.full()) {
     return ResourceExhausted(
         fmt::format("{} has {} tasks already, which is all it takes", state.who, kCapacity));
   }
-  State::Posted posted{.number = state.last_number + 1, .task = task, .deadline = deadline};
+  const std::uint64_t number = state.last_number + 1;
+  std::vector<State::Placed> tensors;
   Status sent;
-  if (state.peer->data() != nullptr && HasHostTensors(arguments)) {
+  if (HasHostTensors(arguments) && state.peer->data() != nullptr) {
     Arguments placed = arguments;
-    KEEL_TRY(state.Place(placed, posted.tensors));
-    sent = state.Send(posted.number, callable, deadline, placed);
+    KEEL_TRY(state.Place(placed, tensors));
+    sent = state.Send(number, callable, deadline, placed);
   } else {
-    sent = state.Send(posted.number, callable, deadline, arguments);
+    sent = state.Send(number, callable, deadline, arguments);
   }
   if (!sent.ok()) {
-    state.GiveBack(posted.tensors);
+    state.GiveBack(tensors);
     if (sent.code() != StatusCode::kInternal) return sent;
     state.Lose(Unavailable(fmt::format("{}: {}", state.who, sent.message())));
     return state.Loss();
   }
-  ++state.last_number;
+  state.last_number = number;
   if (!deadline.never()) ++state.timed;
-  state.posted.push_back(std::move(posted));
+  state.posted.push_back({number, task, deadline, !tensors.empty()});
+  if (!tensors.empty()) state.placed.push_back(std::move(tensors));
   return OkStatus();
 }
 
@@ -303,22 +320,35 @@ Status LaneWorker::State::TakeReplies(std::vector<TaskResult>& results) {
       KEEL_TRY(replies.Check());
       return tasks.Check();
     }
-    KEEL_ASSIGN(Reply reply, DecodeReply(message));
-    if (posted.empty() || posted.front().number != reply.number) {
-      return Internal(
-          fmt::format("it answered task number {}, which is not the next", reply.number));
+    Status status;
+    std::uint64_t number = 0;
+    if (const std::optional<std::uint64_t> done = DecodeDone(message)) {
+      number = *done;
+    } else {
+      KEEL_ASSIGN(Reply reply, DecodeReply(message));
+      number = reply.number;
+      status = std::move(reply.status);
     }
-    const Posted done = std::move(posted.front());
-    posted.pop_front();
+    if (posted.empty() || posted.front().number != number) {
+      return Internal(fmt::format("it answered task number {}, which is not the next", number));
+    }
+    const Posted done = posted.pop_front();
     if (!done.deadline.never()) --timed;
-    for (const Placed& tensor : done.tensors) {
-      if (tensor.written && reply.status.ok()) {
-        std::memcpy(tensor.host, peer->region().at(tensor.block->address), tensor.size);
-      }
+    if (done.placed) {
+      CopyBack(placed.front(), status.ok());
+      placed.pop_front();
     }
-    GiveBack(done.tensors);
-    results.push_back({.task = done.task, .status = std::move(reply.status)});
+    results.push_back({.task = done.task, .status = std::move(status)});
   }
+}
+
+void LaneWorker::State::CopyBack(const std::vector<Placed>& tensors, bool succeeded) {
+  for (const Placed& tensor : tensors) {
+    if (tensor.written && succeeded) {
+      std::memcpy(tensor.host, peer->region().at(tensor.block->address), tensor.size);
+    }
+  }
+  GiveBack(tensors);
 }
 
 void LaneWorker::Collect(std::vector<TaskResult>& results) {
@@ -334,28 +364,18 @@ void LaneWorker::Collect(std::vector<TaskResult>& results) {
     state.Lose(
         Unavailable(fmt::format("{} was ended: a task was not done by its deadline", state.who)));
     loss = state.Loss();
-    for (const State::Posted& posted : state.posted) {
-      Status status = loss;
-      if (posted.deadline.Passed()) {
-        status = DeadlineExceeded(fmt::format("{} had not done it by its deadline", state.who));
-      }
-      results.push_back({.task = posted.task, .status = std::move(status)});
-    }
-    state.posted.clear();
-    state.timed = 0;
+    state.Forsake(results, [&](const State::Posted& posted) -> Status {
+      if (!posted.deadline.Passed()) return loss;
+      return DeadlineExceeded(fmt::format("{} had not done it by its deadline", state.who));
+    });
   }
-  if (loss.ok()) return;
-  // Their places in the region are not given back: the region goes with the worker.
-  for (State::Posted& posted : state.posted)
-    results.push_back({.task = posted.task, .status = loss});
-  state.posted.clear();
-  state.timed = 0;
+  if (!loss.ok()) state.Forsake(results, [&](const State::Posted&) { return loss; });
 }
 
 Deadline LaneWorker::State::Due() const {
   Deadline due = Deadline::Never();
   if (timed == 0) return due;
-  for (const Posted& each : posted) due = Sooner(due, each.deadline);
+  for (std::size_t i = 0; i < posted.size(); ++i) due = Sooner(due, posted[i].deadline);
   if (due.never() || peer->data() != nullptr) return due;
   return Deadline::At(std::max(due.when(), Deadline::Clock::time_point{}) + kThreadGrace);
 }

@@ -90,6 +90,17 @@ Result<Head> Get(std::span<const std::byte> bytes, std::string_view what) {
   return head;
 }
 
+Result<TaskHead> GetTaskHead(std::span<const std::byte> bytes) {
+  KEEL_ASSIGN(const TaskHead head, Get<TaskHead>(bytes, "a task"));
+  if (head.reserved != 0) return InvalidArgument("a task has bytes that must be 0 and are not");
+  return head;
+}
+
+// One encoding for each task: none are not a block that says so.
+Status EmptyBlock() {
+  return InvalidArgument("a task has a block of arguments with nothing in it");
+}
+
 bool IsDone(const Reply& reply) {
   return reply.status.ok() && reply.value == 0 && reply.stats == EngineStats{} &&
          reply.device.empty();
@@ -106,9 +117,9 @@ std::size_t LargestTaskMessage() {
 
 void EncodeTask(std::uint64_t number, std::uint64_t callable, Deadline deadline,
                 const Arguments& arguments, std::vector<std::byte>& bytes) {
-  bytes.resize(sizeof(TaskHead) + arguments.encoded_size());
+  bytes.resize(sizeof(TaskHead) + (arguments.empty() ? 0 : arguments.encoded_size()));
   Put(bytes, TaskHead{.number = number, .callable = callable, .deadline = ToNumber(deadline)});
-  arguments.EncodeTo(std::span(bytes).subspan(sizeof(TaskHead)));
+  if (!arguments.empty()) arguments.EncodeTo(std::span(bytes).subspan(sizeof(TaskHead)));
 }
 
 std::vector<std::byte> Encode(const TaskMessage& message) {
@@ -128,12 +139,13 @@ std::vector<std::byte> Encode(const Request& request) {
   return bytes;
 }
 
+void EncodeDone(std::uint64_t number, std::vector<std::byte>& bytes) {
+  bytes.resize(sizeof(DoneReply));
+  Put(bytes, DoneReply{.number = number});
+}
+
 void EncodeReply(const Reply& reply, std::vector<std::byte>& bytes) {
-  if (IsDone(reply)) {
-    bytes.resize(sizeof(DoneReply));
-    Put(bytes, DoneReply{.number = reply.number});
-    return;
-  }
+  if (IsDone(reply)) return EncodeDone(reply.number, bytes);
   const std::string_view words = reply.status.ok() ? reply.device : reply.status.message();
   const std::string_view text = words.substr(0, kMaxErrorText);
   const std::string_view name = reply.status.vendor_name().substr(0, kMaxErrorName);
@@ -163,10 +175,29 @@ std::vector<std::byte> Encode(const Reply& reply) {
   return bytes;
 }
 
+Result<TaskView> ViewTask(std::span<std::byte> bytes) {
+  KEEL_ASSIGN(const TaskHead head, GetTaskHead(bytes));
+  std::span<std::byte> arguments = bytes.subspan(sizeof(head));
+  if (arguments.empty()) {
+    static std::vector<std::byte>& none = *new std::vector<std::byte>(Arguments().Encode());
+    arguments = none;
+  } else {
+    KEEL_TRY(Arguments::CheckBlock(arguments));
+    if (ArgumentsView(arguments.data()).empty()) return EmptyBlock();
+  }
+  return TaskView{.number = head.number,
+                  .callable = head.callable,
+                  .deadline = ToDeadline(head.deadline),
+                  .arguments = arguments};
+}
+
 Result<TaskMessage> DecodeTask(std::span<const std::byte> bytes) {
-  KEEL_ASSIGN(const TaskHead head, Get<TaskHead>(bytes, "a task"));
-  if (head.reserved != 0) return InvalidArgument("a task has bytes that must be 0 and are not");
-  KEEL_ASSIGN(Arguments arguments, Arguments::Decode(bytes.subspan(sizeof(head))));
+  KEEL_ASSIGN(const TaskHead head, GetTaskHead(bytes));
+  Arguments arguments;
+  if (const auto block = bytes.subspan(sizeof(head)); !block.empty()) {
+    KEEL_ASSIGN(arguments, Arguments::Decode(block));
+    if (arguments.empty()) return EmptyBlock();
+  }
   return TaskMessage{.number = head.number,
                      .callable = head.callable,
                      .deadline = ToDeadline(head.deadline),
@@ -191,11 +222,18 @@ Result<Request> DecodeRequest(std::span<const std::byte> bytes) {
                  .size = body.size};
 }
 
+std::optional<std::uint64_t> DecodeDone(std::span<const std::byte> bytes) {
+  DoneReply done;
+  if (bytes.size() != sizeof(done)) return std::nullopt;
+  std::memcpy(&done, bytes.data(), sizeof(done));
+  if (done.magic != kDoneMagic || done.reserved != 0) return std::nullopt;
+  return done.number;
+}
+
 Result<Reply> DecodeReply(std::span<const std::byte> bytes) {
+  if (const std::optional<std::uint64_t> done = DecodeDone(bytes)) return Reply{.number = *done};
   if (bytes.size() == sizeof(DoneReply)) {
-    KEEL_ASSIGN(const DoneReply done, Get<DoneReply>(bytes, "a short reply"));
-    if (done.reserved != 0) return InvalidArgument("a reply has bytes that must be 0 and are not");
-    return Reply{.number = done.number};
+    return InvalidArgument("a short reply that does not say that something is done");
   }
   KEEL_ASSIGN(const ReplyHead head, Get<ReplyHead>(bytes, "a reply"));
   if (head.text > kMaxErrorText || head.name > kMaxErrorName ||

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,7 +20,7 @@
 namespace keel::task {
 
 // Of the messages and of the memory that they travel in (region.h). Both sides must have the same.
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 
 // Where bytes on the host are: for a thread an address, for a process an offset in the shared
 // memory. The same holds for the host tensors of a TaskMessage.
@@ -30,6 +31,14 @@ struct TaskMessage {
   std::uint64_t callable = 0;
   Deadline deadline = Deadline::Never();
   Arguments arguments;
+};
+
+// The same where it lies in a message. The arguments are a block that was checked.
+struct TaskView {
+  std::uint64_t number = 0;
+  std::uint64_t callable = 0;
+  Deadline deadline = Deadline::Never();
+  std::span<std::byte> arguments;
 };
 
 // The values travel.
@@ -76,12 +85,16 @@ inline constexpr std::size_t kLargestReply = 2200;
 std::vector<std::byte> Encode(const TaskMessage& message);
 std::vector<std::byte> Encode(const Request& request);
 std::vector<std::byte> Encode(const Reply& reply);
-// The same, into memory that is kept from one message to the next. A message that says only that a
-// task is done is as short as can be.
+// The same, into memory that is kept from one message to the next. A task without arguments has no
+// bytes of them, and a message that says only that a task is done is as short as can be.
 void EncodeTask(std::uint64_t number, std::uint64_t callable, Deadline deadline,
                 const Arguments& arguments, std::vector<std::byte>& bytes);
 void EncodeReply(const Reply& reply, std::vector<std::byte>& bytes);
+void EncodeDone(std::uint64_t number, std::vector<std::byte>& bytes);
 
+// The number of a task that a message says to be done, if it says no more than that.
+std::optional<std::uint64_t> DecodeDone(std::span<const std::byte> bytes);
+Result<TaskView> ViewTask(std::span<std::byte> bytes);
 Result<TaskMessage> DecodeTask(std::span<const std::byte> bytes);
 Result<Request> DecodeRequest(std::span<const std::byte> bytes);
 Result<Reply> DecodeReply(std::span<const std::byte> bytes);

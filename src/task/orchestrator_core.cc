@@ -134,6 +134,7 @@ void OrchestratorCore::Stop() {
     // What somebody is still in goes with the core.
     if (slot.standing == Standing::kGivenUp && slot.controls == 0) slot.worker.reset();
   }
+  pool_.Close();
 }
 
 Status OrchestratorCore::Here() const {
@@ -274,11 +275,17 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
     }
   }
 
+  const MutexLock lock(mutex_);
+  if (stopping_) return Status(StatusCode::kCancelled, "the orchestrator is being destroyed");
+  const auto found = callables_.find(callable.id);
+  if (found == callables_.end() || found->second.unregistered) {
+    return NotFound(fmt::format("callable {} is not registered, or no longer", callable.id));
+  }
+
   // The handle's, and the table's.
-  TaskHandle handle(Task::Make(2));
+  TaskHandle handle(pool_.Take(*this, 2));
   Task* const task = handle.state_;
   TaskRef entry(task);
-  task->core = shared_from_this();
   // What is as good as for ever is for ever: sums of timeouts stay within their type.
   if (timeout > timeout.zero() && !Deadline::After(timeout).never()) task->timeout = timeout;
   task->group = group;
@@ -286,13 +293,6 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
   task->first.worker = workers.empty() ? options.worker : workers[0];
   for (std::size_t i = 1; i < members.size(); ++i) {
     task->rest.push_back({members[i], workers.empty() ? std::nullopt : std::optional(workers[i])});
-  }
-
-  const MutexLock lock(mutex_);
-  if (stopping_) return Status(StatusCode::kCancelled, "the orchestrator is being destroyed");
-  const auto found = callables_.find(callable.id);
-  if (found == callables_.end() || found->second.unregistered) {
-    return NotFound(fmt::format("callable {} is not registered, or no longer", callable.id));
   }
   for (std::size_t i = 0; i < members.size(); ++i) {
     Task::Member& member = task->member(i);
@@ -381,7 +381,8 @@ Status OrchestratorCore::CheckGroupLocked(Task& task) {
 void OrchestratorCore::TouchesLocked(Task& task) {
   touches_.clear();
   touch_members_.clear();
-  for (std::size_t i = 0; i < task.member_count(); ++i) {
+  const std::size_t members = task.member_count();
+  for (std::size_t i = 0; i < members; ++i) {
     const Task::Member& member = task.member(i);
     for (std::size_t t = 0; t < member.arguments.tensors().size(); ++t) {
       const Tensor& tensor = member.arguments.tensors()[t];

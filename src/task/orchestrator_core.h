@@ -35,7 +35,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -48,6 +47,7 @@
 #include "keel/base/mutex.h"
 #include "keel/task/orchestrator.h"
 #include "task/dependencies.h"
+#include "task/fixed_queue.h"
 #include "task/scheduler.h"
 #include "task/task_keys.h"
 #include "task/task_state.h"
@@ -113,6 +113,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   std::uint64_t last_task() KEEL_EXCLUDES(mutex_);
   std::vector<WorkerReport> Report() KEEL_EXCLUDES(mutex_);
   std::size_t live_tasks() KEEL_EXCLUDES(mutex_);
+  TaskPool& pool() { return pool_; }
   // For tests: of the dependencies.
   std::size_t segments() KEEL_EXCLUDES(mutex_);
 
@@ -140,14 +141,14 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     int failed_starts = 0;  // in a row
     bool used = false;      // a task was posted since it was started
     Time started{};
-    Time start_at{};                          // not before
-    std::size_t controls = 0;                 // control calls under way, and sleepers
-    EngineStats stats;                        // the last that was heard
-    EngineStats earlier;                      // of those that were lost
-    std::deque<Posted> posted;                // in that order
-    std::size_t endless = 0;                  // of those posted, without a timeout
-    std::chrono::nanoseconds posted_time{0};  // the timeouts of the others
-    bool last_answer = false;                 // it said that it ends
+    Time start_at{};                               // not before
+    std::size_t controls = 0;                      // control calls under way, and sleepers
+    EngineStats stats;                             // the last that was heard
+    EngineStats earlier;                           // of those that were lost
+    FixedQueue<Posted, Worker::kCapacity> posted;  // in that order
+    std::size_t endless = 0;                       // of those posted, without a timeout
+    std::chrono::nanoseconds posted_time{0};       // the timeouts of the others
+    bool last_answer = false;                      // it said that it ends
     std::size_t posted_count() const { return posted.size(); }
   };
   // What a thread that sleeps waits for. Kept for its memory.
@@ -279,6 +280,8 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   const OrchestratorOptions options_;
   const Home home_;
   std::shared_ptr<Doorbell> doorbell_;  // set by Create
+
+  TaskPool pool_;
 
   Mutex mutex_;
   TaskKeys keys_ KEEL_GUARDED_BY(mutex_);

@@ -123,6 +123,57 @@ TEST_F(OrchestratorCoreTest, ManyTasksHoldConstantMemory) {
   EXPECT_LE(segments, 512U);
 }
 
+// What a task was made of is used for the next.
+TEST_F(OrchestratorCoreTest, ATaskKnowsNothingOfTheOneWhoseMemoryItHas) {
+  Start(1);
+  std::vector<float> x(4);
+  {
+    const TaskHandle failed = Submit(Arguments().Add(Tag::kOut, On(x)));
+    const TaskHandle aborted = Submit(Arguments().Add(Tag::kIn, On(x)));
+    fakes_[0]->Answer(Internal("broken"));
+    EXPECT_EQ(failed.Wait(Long()).code(), StatusCode::kInternal);
+    EXPECT_EQ(aborted.Wait(Long()).code(), StatusCode::kAborted);
+  }
+  const TaskHandle writer = Submit(Arguments().Add(Tag::kOut, On(x)));
+  const TaskHandle reader = Submit(Arguments().Add(Tag::kIn, On(x)));
+  for (const TaskHandle* task : {&writer, &reader}) {
+    EXPECT_FALSE(task->done());
+    EXPECT_TRUE(IsOk(task->error()));
+  }
+  EXPECT_EQ(writer.worker(), WorkerId{0});
+  EXPECT_EQ(reader.worker(), std::nullopt) << "it has not started";
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(writer.Wait(Long())));
+  EXPECT_TRUE(IsOk(writer.error()));
+  ASSERT_TRUE(Posted(0, 1));
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(reader.Wait(Long())));
+}
+
+// And beyond what is kept for that: by the sanitizers, nothing is lost or used after it has gone.
+TEST_F(OrchestratorCoreTest, MoreHandlesThanAreKeptAreOfTheirOwnTasks) {
+  Start(1);
+  fakes_[0]->SetEager(true);
+  std::vector<TaskHandle> last;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<TaskHandle> tasks(TaskPool::kKept + 100);
+    std::uint64_t before = core_->last_task();
+    for (TaskHandle& task : tasks) {
+      task = Submit();
+      EXPECT_EQ(task.id(), ++before);
+    }
+    for (const TaskHandle& task : tasks) EXPECT_TRUE(IsOk(task.Wait(Long())));
+    // Dropped in another thread, and while the next ones are submitted.
+    std::thread([&] { last.clear(); }).join();
+    last = std::move(tasks);
+  }
+  // Handles outlive the core.
+  core_->Stop();
+  core_.reset();
+  EXPECT_TRUE(last.front().done());
+  EXPECT_TRUE(last.back().done());
+}
+
 // D runs, and touches z. B, which would have come after it, ends early because A fails. What is
 // submitted then still comes after D.
 TEST_F(OrchestratorCoreTest, ATaskThatEndedEarlyStillStandsForWhatItWaitedFor) {

@@ -45,46 +45,45 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
   results.clear();
   slot.worker->Collect(results);
 
-  bool suspicious = results.empty();
-  for (const TaskResult& result : results) {
-    suspicious |= result.status.code() == StatusCode::kUnavailable ||
-                  result.status.code() == StatusCode::kDeadlineExceeded;
-  }
   Status health;
-  if (suspicious) health = slot.worker->Health();
-
+  const auto suspicious = [](const TaskResult& result) {
+    return result.status.code() == StatusCode::kUnavailable ||
+           result.status.code() == StatusCode::kDeadlineExceeded;
+  };
   // A worker runs one task at a time, in the order of posting: of those that it did not answer only
   // the first was begun. (A process that began the next before it was killed took with it whatever
   // that did.)
   const auto unanswered = [&](const TaskResult& result) {
-    return !health.ok() && (result.status.code() == StatusCode::kUnavailable ||
-                            result.status.code() == StatusCode::kDeadlineExceeded);
+    return !health.ok() && suspicious(result);
   };
-  // After an answer that ends the worker not even that.
   const TaskResult* begun = nullptr;
-  for (const TaskResult& result : results) {
-    if (unanswered(result)) {
-      if (!slot.last_answer && begun == nullptr) begun = &result;
-    } else {
-      slot.last_answer = result.status.code() == StatusCode::kDeviceLost ||
-                         result.status.code() == StatusCode::kDeadlineExceeded;
+  if (!results.empty() &&
+      std::ranges::all_of(results, [](const auto& result) { return result.status.ok(); })) {
+    slot.last_answer = false;
+  } else {
+    if (results.empty() || std::ranges::any_of(results, suspicious)) {
+      health = slot.worker->Health();
+    }
+    // After an answer that ends the worker not even that.
+    for (const TaskResult& result : results) {
+      if (unanswered(result)) {
+        if (!slot.last_answer && begun == nullptr) begun = &result;
+      } else {
+        slot.last_answer = result.status.code() == StatusCode::kDeviceLost ||
+                           result.status.code() == StatusCode::kDeadlineExceeded;
+      }
     }
   }
   std::vector<TaskKey> again;
   for (TaskResult& result : results) {
     // The first, but for a worker that is out of order.
-    const auto at = std::find_if(slot.posted.begin(), slot.posted.end(),
-                                 [&](const Posted& each) { return each.id == result.task; });
-    if (at == slot.posted.end()) {
+    std::size_t at = 0;
+    while (at < slot.posted.size() && slot.posted[at].id != result.task) ++at;
+    if (at == slot.posted.size()) {
       Log(LogLevel::kError, fmt::format("{} answered a task that it was not given", slot.name));
       continue;
     }
-    const Posted posted = *at;
-    if (at == slot.posted.begin()) {
-      slot.posted.pop_front();
-    } else {
-      slot.posted.erase(at);
-    }
+    const Posted posted = slot.posted.Take(at);
     scheduler_.Ended(worker, now);
     slot.posted_time -= posted.timeout;
     if (posted.timeout.count() == 0) --slot.endless;
@@ -429,7 +428,8 @@ Status OrchestratorCore::Wait(Task& task, Deadline deadline) {
       return DeadlineExceeded(fmt::format("task {} is not done yet; it goes on", task.id));
     }
   }
-  return task.outcome;
+  // A copy of what is mostly nothing.
+  return task.outcome.ok() ? OkStatus() : task.outcome;
 }
 
 Status OrchestratorCore::WaitAll(Deadline deadline, std::optional<std::uint64_t> last) {

@@ -112,7 +112,10 @@ Lane Region::lane(LaneName name) {
   const auto index = static_cast<std::size_t>(name);
   const Ring& ring = kRings[index];
   auto* const slots = reinterpret_cast<LaneSlot*>(base_ + kSlots + index * kSlotsSize);
-  return {&header().lanes[index], {slots, kLaneSlots}, {base_ + ring.place, ring.size}};
+  return {.state = &header().lanes[index],
+          .slots = {slots, kLaneSlots},
+          .ring = {base_ + ring.place, ring.size},
+          .checked = file_.valid()};
 }
 
 bool Region::InWindow(std::uint64_t place, std::uint64_t size) const {

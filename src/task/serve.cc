@@ -192,15 +192,18 @@ Result<std::byte*> Server::HostBytes(const Request& request) {
   return options_.region->at(request.place);
 }
 
-Status Server::Localize(Arguments& arguments) {
+Status Server::Localize(std::span<std::byte> arguments) {
   if (options_.in_place) return OkStatus();
-  for (Tensor& tensor : arguments.tensors()) {
+  const ArgumentsView view(arguments.data());
+  for (std::size_t i = 0; i < view.tensor_count(); ++i) {
+    const Tensor tensor = view.tensor(i);
     if (tensor.resident() || tensor.size().empty()) continue;
     if (!options_.region->InData(tensor.address, tensor.size().count())) {
       return InvalidArgument(fmt::format("a tensor of {} at {}: it is not in the shared memory",
                                          ToString(tensor.size()), tensor.address));
     }
-    tensor.address = reinterpret_cast<std::uintptr_t>(options_.region->at(tensor.address));
+    ArgumentsView::SetAddress(
+        arguments.data(), i, reinterpret_cast<std::uintptr_t>(options_.region->at(tensor.address)));
   }
   return OkStatus();
 }
@@ -228,13 +231,17 @@ void Server::ServeTasksUntilTheEnd() {
     const Result<bool> next = Next(tasks, replies, message, stopping_);
     if (!next.ok()) return GiveUp(next.status());
     if (!*next) return;
-    Result<TaskMessage> task = DecodeTask(message);
+    const Result<TaskView> task = ViewTask(message);
     if (!task.ok()) return GiveUp(task.status());
     if (const Status local = Localize(task->arguments); !local.ok()) return GiveUp(local);
     const Status status = engine_->Run(task->callable, task->arguments, task->deadline, &killed_);
     // Whoever killed this has said what became of the task.
     if (status.code() == StatusCode::kCancelled && killed_.load()) return;
-    EncodeReply({.number = task->number, .status = status}, answer);
+    if (status.ok()) {
+      EncodeDone(task->number, answer);
+    } else {
+      EncodeReply({.number = task->number, .status = status}, answer);
+    }
     const Status sent = replies.Put(answer);
     // Before the next task is begun: of those that are not answered the orchestrator takes only the
     // first for begun.

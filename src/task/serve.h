@@ -68,7 +68,7 @@ class Server {
   // The bytes of a control request. kInvalidArgument: the place is not in the window.
   Result<std::byte*> HostBytes(const Request& request);
   // Host tensors get addresses of this process.
-  Status Localize(Arguments& arguments);
+  Status Localize(std::span<std::byte> arguments);
   void GiveUp(const Status& why);
 
   const Options options_;

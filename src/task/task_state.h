@@ -2,6 +2,8 @@
 // holds it: whoever has a handle, and the core's table until the task is done. Then nothing is left
 // in it but the outcome. A task that ended without having run, while it still waited for others,
 // stays in the table as a ghost until these are done: what comes after it must come after them.
+//
+// What nobody holds any more is kept for the next task (TaskPool).
 #pragma once
 
 #include <atomic>
@@ -32,12 +34,31 @@ struct Waiter {
   CondVar changed;
 };
 
+// States of tasks, of which the first kKept are used again and again: a task then costs neither the
+// memory's allocator nor a count of the core's holders. Each of them holds the core, also while it
+// is here: only after Close does the core go with its last holder.
+class TaskPool {
+ public:
+  using State = TaskHandle::State;
+  static constexpr std::size_t kKept = 4096;
+
+  // One with so many holders, as new. One thread at a time, and none after Close: the core's lock.
+  State* Take(OrchestratorCore& core, std::uint32_t holders);
+  // Any thread. Precondition: nobody holds it.
+  void Return(State* state);
+  // Gives back what is here; what comes later it gives back at once. With the core's lock.
+  void Close();
+
+ private:
+  // What `returned_` is after Close.
+  static State* Closed();
+
+  State* free_ = nullptr;                  // the core's lock
+  std::size_t made_ = 0;                   // of those that are kept
+  std::atomic<State*> returned_{nullptr};  // since free_ was empty
+};
+
 struct TaskHandle::State {
-  static State* Make(std::uint32_t holders) {
-    auto* const state = new State;
-    state->holders_.store(holders, std::memory_order_relaxed);
-    return state;
-  }
   void Hold() { holders_.fetch_add(1, std::memory_order_relaxed); }
   void Release() {
     // Who is alone is told so by a look.
@@ -45,7 +66,7 @@ struct TaskHandle::State {
         holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
       return;
     }
-    if (home_.here()) delete this;
+    if (home_.here()) ReturnToPool();
   }
 
   struct Member {
@@ -54,8 +75,9 @@ struct TaskHandle::State {
   };
   enum class Phase : std::uint8_t { kWaits, kReady, kPosted };
 
-  // Set by Submit, and never again.
-  std::shared_ptr<OrchestratorCore> core;
+  // Never changes.
+  const std::shared_ptr<OrchestratorCore> core;
+  // Set by Submit.
   std::uint64_t id = 0;
 
   // Any thread. `outcome` is written before `done` is set, and never after.
@@ -88,11 +110,18 @@ struct TaskHandle::State {
   }
 
  private:
-  State() = default;
+  friend class TaskPool;
+  State(std::shared_ptr<OrchestratorCore> its_core, bool kept)
+      : core(std::move(its_core)), kept_(kept) {}
   ~State() = default;
+  void ReturnToPool();
+  // Of one that has ended, or was never submitted.
+  void Renew(std::uint32_t holders);
 
-  std::atomic<std::uint32_t> holders_{1};
-  const Home home_;  // in a forked child it stays as it is
+  std::atomic<std::uint32_t> holders_{0};
+  const bool kept_;
+  State* next_ = nullptr;  // in the pool
+  const Home home_;        // in a forked child it stays as it is
 };
 
 // Holds a task's state.

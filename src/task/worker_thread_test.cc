@@ -119,7 +119,8 @@ TEST_F(WorkerThreadTest, ADeviceThatIsLostInAControlCallLosesTheWorker) {
     Arguments arguments;
     arguments.Add(Tag::kOut, Tensor::Resident(DeviceAddress(0x1000), DataType::kUInt32, shape))
         .AddScalar(std::uint32_t{1});
-    ASSERT_EQ(other->Run(fill, arguments, Deadline::Never()).code(), StatusCode::kDeviceLost);
+    ASSERT_EQ(other->Run(fill, arguments.Encode(), Deadline::Never()).code(),
+              StatusCode::kDeviceLost);
   }
   EXPECT_TRUE(IsOk(worker->Health()));
   std::uint32_t word = 0;

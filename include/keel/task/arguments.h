@@ -44,6 +44,7 @@ class ArgumentsView {
   }
   std::size_t tensor_count() const { return header_.tensors; }
   std::size_t scalar_count() const { return header_.scalars; }
+  bool empty() const { return header_.tensors == 0 && header_.scalars == 0; }
   // Precondition: i is below the count, here and below.
   Tensor tensor(std::size_t i) const {
     Tensor tensor;
@@ -53,6 +54,11 @@ class ArgumentsView {
   Tag tag(std::size_t i) const {
     return static_cast<Tag>(block_[sizeof(header_) + header_.tensors * sizeof(Tensor) +
                                    header_.scalars * sizeof(std::uint64_t) + i]);
+  }
+  // Of whoever made the block, before it hands it out.
+  static void SetAddress(std::byte* block, std::size_t i, std::uint64_t address) {
+    std::memcpy(block + sizeof(ArgumentsHeader) + i * sizeof(Tensor) + offsetof(Tensor, address),
+                &address, sizeof(address));
   }
   template <class T = std::uint64_t>
   T scalar(std::size_t i) const {
@@ -103,8 +109,10 @@ class KEEL_EXPORT Arguments {
   // Precondition: Check() is OK, and `block` has encoded_size() bytes.
   void EncodeTo(std::span<std::byte> block) const;
   std::vector<std::byte> Encode() const;
-  // Trusts nothing: kInvalidArgument says what is wrong and at which offset. What it returns passes
-  // Check().
+  // Whether a block is what Encode makes of arguments that pass Check(). Trusts nothing:
+  // kInvalidArgument says what is wrong and at which offset.
+  static Status CheckBlock(std::span<const std::byte> block);
+  // The same, and what is in it.
   static Result<Arguments> Decode(std::span<const std::byte> block);
 
   friend bool operator==(const Arguments&, const Arguments&) = default;

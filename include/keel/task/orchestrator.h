@@ -143,6 +143,7 @@ class KEEL_EXPORT TaskHandle {
  private:
   friend class Orchestrator;
   friend class OrchestratorCore;
+  friend class TaskPool;
   friend class TaskRef;
   struct State;
   // Takes over what one holder had.
