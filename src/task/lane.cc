@@ -106,8 +106,7 @@ Status LaneWriter::Put(std::span<const std::byte> message) {
   }
   LaneSlot& slot = lane_.slots[written_ % kLaneSlots];
   slot.length = static_cast<std::uint32_t>(message.size());
-  slot.checksum =
-      lane_.checked ? ChecksumOf(sequence_, message.data(), message.size()) : std::uint32_t{0};
+  slot.checksum = ChecksumOf(sequence_, message.data(), message.size());
   if (size == 0) {
     CopyShort(slot.bytes, message.data(), message.size());
   } else {
@@ -169,7 +168,7 @@ Result<bool> LaneReader::Read(std::vector<std::byte>& message) {
     bytes_ += static_cast<std::uint32_t>(size);
     lane_.state->read_bytes.store(bytes_, std::memory_order_release);
   }
-  if (lane_.checked && ChecksumOf(sequence, message.data(), length) != checksum) {
+  if (ChecksumOf(sequence, message.data(), length) != checksum) {
     return Damaged("a message has a wrong checksum");
   }
   lane_.state->read.store(static_cast<std::uint32_t>(sequence_++), std::memory_order_release);

@@ -15,7 +15,6 @@
 // copies; the reader copies a message out before it looks at it. A cursor, a length, a number or a
 // checksum that cannot be is kInternal, and from then on every call is: a lane that was damaged
 // once is not used again. The checksum is for accidents; whoever can write the memory can forge it.
-// Between threads of one process there is none: what damages their lane damages the rest as well.
 //
 // One thread writes, one reads; each has its own object, which owns nothing.
 #pragma once
@@ -59,7 +58,6 @@ struct Lane {
   LaneState* state = nullptr;
   std::span<LaneSlot> slots;  // kLaneSlots
   std::span<std::byte> ring;
-  bool checked = true;  // messages have checksums; both sides have the same
 };
 
 // What a message takes of the ring.
@@ -67,14 +65,15 @@ constexpr std::size_t RingSize(std::size_t message) {
   return message <= LaneSlot::kShort ? 0 : (message + 7) & ~std::size_t{7};
 }
 
-// A word that tells of a message: it is there, or was, when the word has this value or a later one.
+// A word that tells of a message, or of an answer: it is there, or was, when the lower half of the
+// word has this value or a later one, modulo 2^32.
 struct Sign {
   std::uint64_t* word = nullptr;
-  std::uint64_t value = 0;
+  std::uint32_t value = 0;
   bool there() const {
     if (word == nullptr) return false;
     const std::uint64_t now = std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire);
-    return static_cast<std::int64_t>(now - value) >= 0;
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(now) - value) >= 0;
   }
 };
 
@@ -120,14 +119,8 @@ class LaneReader {
   // kInternal: something was written that cannot be found, or the published copies of this side's
   // cursors were damaged. For who has waited for a while; Read does so now and then.
   Status Check();
-  // The next so many slots, all at a time: for who expects several messages.
-  void Prefetch(std::size_t count) const {
-    for (std::size_t i = 0; i < count; ++i) {
-      __builtin_prefetch(&lane_.slots[(sequence_ - 1 + i) % kLaneSlots]);
-    }
-  }
   // Of the next message, until it was read.
-  Sign next() const { return {&slot().sequence, sequence_}; }
+  Sign next() const { return {&slot().sequence, static_cast<std::uint32_t>(sequence_)}; }
   // Rung also for other reasons: read it before Read; if that found nothing, wait for another
   // value, or for a message.
   std::uint32_t bell() const { return lane_.state->bell.value.load(std::memory_order_acquire); }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "keel/base/mutex.h"
+#include "task/answers.h"
 #include "task/control_calls.h"
 #include "task/fixed_queue.h"
 #include "task/lane.h"
@@ -39,7 +40,6 @@ struct LaneWorker::State {
     bool written = false;
   };
   struct Posted {
-    std::uint64_t number = 0;
     std::uint64_t task = 0;
     Deadline deadline = Deadline::Never();
     bool placed = false;  // has tensors in the region: the next element of `placed`
@@ -74,7 +74,7 @@ struct LaneWorker::State {
   // When the first task is too late.
   Deadline Due() const;
   // Takes the answers that are there. An error: they make no sense.
-  Status TakeReplies(std::vector<TaskResult>& results);
+  Status TakeAnswers(std::vector<TaskResult>& results);
 
   const std::string device;
   std::string opened;  // as the peer calls it
@@ -87,7 +87,7 @@ struct LaneWorker::State {
 
   // The caller's lock.
   LaneWriter tasks;
-  LaneReader replies;
+  AnswerReader answers;
   FixedQueue<Posted, kCapacity> posted;
   std::deque<std::vector<Placed>> placed;
   std::size_t timed = 0;  // of those posted, with a deadline
@@ -134,7 +134,8 @@ Status LaneWorker::State::Begin(Deadline deadline) {
   who = fmt::format("worker '{}' ({})", device, peer->name());
   Region& region = peer->region();
   tasks = LaneWriter(region.lane(LaneName::kTasks));
-  replies = LaneReader(region.lane(LaneName::kTaskReplies));
+  answers = AnswerReader(region);
+  last_number = 0;
   control = std::make_unique<ControlCalls>(
       who, *peer, [this] { return Loss(); }, [this](Status why) { Lose(std::move(why)); });
   {
@@ -239,7 +240,7 @@ Status LaneWorker::Post(std::uint64_t task, std::uint64_t callable, const Argume
   }
   state.last_number = number;
   if (!deadline.never()) ++state.timed;
-  state.posted.push_back({number, task, deadline, !tensors.empty()});
+  state.posted.push_back({task, deadline, !tensors.empty()});
   if (!tensors.empty()) state.placed.push_back(std::move(tensors));
   return OkStatus();
 }
@@ -309,29 +310,16 @@ void LaneWorker::State::GiveBack(const std::vector<Placed>& tensors) {
   for (const Placed& tensor : tensors) peer->data()->Give(tensor.block);
 }
 
-Status LaneWorker::State::TakeReplies(std::vector<TaskResult>& results) {
-  constexpr std::size_t kPrefetched = 16;
-  if (posted.size() > 1) replies.Prefetch(std::min(posted.size(), kPrefetched));
-  for (bool answered = false;; answered = true) {
-    KEEL_ASSIGN(const bool found, replies.Read(message));
+Status LaneWorker::State::TakeAnswers(std::vector<TaskResult>& results) {
+  KEEL_ASSIGN(const std::size_t count, answers.Look(posted.size()));
+  if (count == 0) {
     // Who answers has what it was sent.
-    if (!found) {
-      if (answered) return OkStatus();
-      KEEL_TRY(replies.Check());
-      return tasks.Check();
-    }
+    KEEL_TRY(answers.Check());
+    return tasks.Check();
+  }
+  for (std::size_t i = 0; i < count; ++i) {
     Status status;
-    std::uint64_t number = 0;
-    if (const std::optional<std::uint64_t> done = DecodeDone(message)) {
-      number = *done;
-    } else {
-      KEEL_ASSIGN(Reply reply, DecodeReply(message));
-      number = reply.number;
-      status = std::move(reply.status);
-    }
-    if (posted.empty() || posted.front().number != number) {
-      return Internal(fmt::format("it answered task number {}, which is not the next", number));
-    }
+    KEEL_TRY(answers.Take(status));
     const Posted done = posted.pop_front();
     if (!done.deadline.never()) --timed;
     if (done.placed) {
@@ -340,6 +328,7 @@ Status LaneWorker::State::TakeReplies(std::vector<TaskResult>& results) {
     }
     results.push_back({.task = done.task, .status = std::move(status)});
   }
+  return OkStatus();
 }
 
 void LaneWorker::State::CopyBack(const std::vector<Placed>& tensors, bool succeeded) {
@@ -356,7 +345,7 @@ void LaneWorker::Collect(std::vector<TaskResult>& results) {
   State& state = *state_;
   // Looked at before the answers: what a worker answered before it ended counts.
   Status loss = state.Loss();
-  if (const Status taken = state.TakeReplies(results); !taken.ok() && loss.ok()) {
+  if (const Status taken = state.TakeAnswers(results); !taken.ok() && loss.ok()) {
     state.Lose(Unavailable(fmt::format("{} does not make sense: {}", state.who, taken.message())));
     loss = state.Loss();
   }
@@ -380,7 +369,7 @@ Deadline LaneWorker::State::Due() const {
   return Deadline::At(std::max(due.when(), Deadline::Clock::time_point{}) + kThreadGrace);
 }
 
-Sign LaneWorker::NextAnswer() const { return state_->replies.next(); }
+Sign LaneWorker::NextAnswer() const { return state_->answers.next(); }
 
 Deadline LaneWorker::NextDeadline() const {
   if (!home_.here()) return Deadline::Never();

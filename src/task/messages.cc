@@ -139,13 +139,12 @@ std::vector<std::byte> Encode(const Request& request) {
   return bytes;
 }
 
-void EncodeDone(std::uint64_t number, std::vector<std::byte>& bytes) {
-  bytes.resize(sizeof(DoneReply));
-  Put(bytes, DoneReply{.number = number});
-}
-
 void EncodeReply(const Reply& reply, std::vector<std::byte>& bytes) {
-  if (IsDone(reply)) return EncodeDone(reply.number, bytes);
+  if (IsDone(reply)) {
+    bytes.resize(sizeof(DoneReply));
+    Put(bytes, DoneReply{.number = reply.number});
+    return;
+  }
   const std::string_view words = reply.status.ok() ? reply.device : reply.status.message();
   const std::string_view text = words.substr(0, kMaxErrorText);
   const std::string_view name = reply.status.vendor_name().substr(0, kMaxErrorName);
@@ -222,18 +221,11 @@ Result<Request> DecodeRequest(std::span<const std::byte> bytes) {
                  .size = body.size};
 }
 
-std::optional<std::uint64_t> DecodeDone(std::span<const std::byte> bytes) {
-  DoneReply done;
-  if (bytes.size() != sizeof(done)) return std::nullopt;
-  std::memcpy(&done, bytes.data(), sizeof(done));
-  if (done.magic != kDoneMagic || done.reserved != 0) return std::nullopt;
-  return done.number;
-}
-
 Result<Reply> DecodeReply(std::span<const std::byte> bytes) {
-  if (const std::optional<std::uint64_t> done = DecodeDone(bytes)) return Reply{.number = *done};
   if (bytes.size() == sizeof(DoneReply)) {
-    return InvalidArgument("a short reply that does not say that something is done");
+    KEEL_ASSIGN(const DoneReply done, Get<DoneReply>(bytes, "a short reply"));
+    if (done.reserved != 0) return InvalidArgument("a reply has bytes that must be 0 and are not");
+    return Reply{.number = done.number};
   }
   KEEL_ASSIGN(const ReplyHead head, Get<ReplyHead>(bytes, "a reply"));
   if (head.text > kMaxErrorText || head.name > kMaxErrorName ||

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -90,10 +89,7 @@ std::vector<std::byte> Encode(const Reply& reply);
 void EncodeTask(std::uint64_t number, std::uint64_t callable, Deadline deadline,
                 const Arguments& arguments, std::vector<std::byte>& bytes);
 void EncodeReply(const Reply& reply, std::vector<std::byte>& bytes);
-void EncodeDone(std::uint64_t number, std::vector<std::byte>& bytes);
 
-// The number of a task that a message says to be done, if it says no more than that.
-std::optional<std::uint64_t> DecodeDone(std::span<const std::byte> bytes);
 Result<TaskView> ViewTask(std::span<std::byte> bytes);
 Result<TaskMessage> DecodeTask(std::span<const std::byte> bytes);
 Result<Request> DecodeRequest(std::span<const std::byte> bytes);

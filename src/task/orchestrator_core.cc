@@ -289,6 +289,7 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
   // What is as good as for ever is for ever: sums of timeouts stay within their type.
   if (timeout > timeout.zero() && !Deadline::After(timeout).never()) task->timeout = timeout;
   task->group = group;
+  task->plain = members.size() == 1 && members[0].empty();
   if (!members[0].empty()) task->first.arguments = members[0];
   task->first.worker = workers.empty() ? options.worker : workers[0];
   for (std::size_t i = 1; i < members.size(); ++i) {
@@ -296,7 +297,8 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
   }
   for (std::size_t i = 0; i < members.size(); ++i) {
     Task::Member& member = task->member(i);
-    Status status = PlaceLocked(member.arguments, member.worker, task->blocks);
+    Status status;
+    if (!task->plain) status = PlaceLocked(member.arguments, member.worker, task->blocks);
     if (status.ok() && member.worker.has_value() &&
         slots_[*member.worker].standing == Standing::kGivenUp) {
       status = GivenUpLocked(*member.worker);
@@ -315,13 +317,16 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
       KEEL_TRY(CheckIs(block, options.blocks[i], block->worker, block->address));
     }
   }
-  TouchesLocked(*task);
+  touches_.clear();
+  if (!task->plain) TouchesLocked(*task);
   if (group) KEEL_TRY(CheckGroupLocked(*task));
 
   // Nothing fails from here on.
   task->callable = &found->second;
   ++task->callable->uses;
-  for (const std::shared_ptr<Block>& block : task->blocks) ++block->uses;
+  if (!task->plain) {
+    for (const std::shared_ptr<Block>& block : task->blocks) ++block->uses;
+  }
   task->id = ++last_id_;
   task->key = keys_.Take();
   if (tasks_.size() < keys_.slots()) tasks_.resize(keys_.slots());
@@ -468,16 +473,18 @@ void OrchestratorCore::EndLocked(TaskKey key, Status status) {
 
 void OrchestratorCore::PublishLocked(Task& task, Status outcome) {
   ++ghosts_;
-  for (const std::shared_ptr<Block>& block : task.blocks) ReleaseLocked(block);
+  if (!task.plain) {
+    for (const std::shared_ptr<Block>& block : task.blocks) ReleaseLocked(block);
+    task.first.arguments = Arguments();
+    task.rest.clear();
+    task.blocks.clear();
+  }
   RegisteredCallable& callable = *task.callable;
   if (--callable.uses == 0 && callable.unregistered) {
     unregisters_.push_back(ForgetLocked(callable.id));
     mender_ring_.NotifyOne();
   }
   task.callable = nullptr;
-  if (!task.first.arguments.empty()) task.first.arguments = Arguments();
-  task.rest.clear();
-  task.blocks.clear();
   task.outcome = std::move(outcome);
   task.done.store(true, std::memory_order_release);
   for (Waiter* waiter = task.waiters; waiter != nullptr; waiter = waiter->next) {
@@ -497,13 +504,15 @@ void OrchestratorCore::PassLocked(TaskRef task) {
     for (Waiter* waiter = task->waiters; waiter != nullptr; waiter = waiter->next) {
       if (waiter->for_gone) ReadyWaiterLocked(*waiter);
     }
-    for (const TaskKey dependent : std::exchange(task->dependents, {})) {
-      TaskRef* const other = FindLocked(dependent);
-      if (other == nullptr || --(*other)->waits_for > 0) continue;
-      if ((*other)->done) {
-        more.push_back(*other);
-      } else {
-        ReadyLocked(**other);
+    if (!task->dependents.empty()) {
+      for (const TaskKey dependent : std::exchange(task->dependents, {})) {
+        TaskRef* const other = FindLocked(dependent);
+        if (other == nullptr || --(*other)->waits_for > 0) continue;
+        if ((*other)->done) {
+          more.push_back(*other);
+        } else {
+          ReadyLocked(**other);
+        }
       }
     }
     if (more.empty()) return;

@@ -114,8 +114,7 @@ Lane Region::lane(LaneName name) {
   auto* const slots = reinterpret_cast<LaneSlot*>(base_ + kSlots + index * kSlotsSize);
   return {.state = &header().lanes[index],
           .slots = {slots, kLaneSlots},
-          .ring = {base_ + ring.place, ring.size},
-          .checked = file_.valid()};
+          .ring = {base_ + ring.place, ring.size}};
 }
 
 bool Region::InWindow(std::uint64_t place, std::uint64_t size) const {

@@ -39,7 +39,8 @@ struct RegionHeader {
   // The control request that may be begun: whoever exchanges it first, the worker that begins or
   // the orchestrator that gives up, decides (lane_worker.h).
   std::atomic<std::uint64_t> ticket;
-  char last_words[256];  // why a worker process gave up, for the orchestrator
+  char last_words[256];                        // why a worker process gave up, for the orchestrator
+  alignas(kCacheLine) std::uint64_t answered;  // tasks (answers.h)
   LaneState lanes[kLanes];
 };
 

@@ -7,12 +7,15 @@
 #include <thread>
 #include <utility>
 
+#include "task/answers.h"
+
 namespace keel::task {
 namespace {
 
 // The next message; nothing when the server stops. While there is none it looks after the answers,
 // which somebody may be waiting for.
-Result<bool> Next(LaneReader& reader, LaneWriter& answers, std::vector<std::byte>& message,
+template <class Answers>
+Result<bool> Next(LaneReader& reader, Answers& answers, std::vector<std::byte>& message,
                   const std::atomic<bool>& stopping) {
   for (;;) {
     const std::uint32_t seen = reader.bell();
@@ -224,25 +227,23 @@ void Server::ServeTasks() {
 
 void Server::ServeTasksUntilTheEnd() {
   LaneReader tasks(options_.region->lane(LaneName::kTasks));
-  LaneWriter replies(options_.region->lane(LaneName::kTaskReplies));
+  AnswerWriter answers(*options_.region);
   std::vector<std::byte> message;
-  std::vector<std::byte> answer;
   for (;;) {
-    const Result<bool> next = Next(tasks, replies, message, stopping_);
+    const Result<bool> next = Next(tasks, answers, message, stopping_);
     if (!next.ok()) return GiveUp(next.status());
     if (!*next) return;
     const Result<TaskView> task = ViewTask(message);
     if (!task.ok()) return GiveUp(task.status());
+    if (task->number != answers.next()) {
+      return GiveUp(InvalidArgument(
+          fmt::format("task number {}: number {} is due", task->number, answers.next())));
+    }
     if (const Status local = Localize(task->arguments); !local.ok()) return GiveUp(local);
     const Status status = engine_->Run(task->callable, task->arguments, task->deadline, &killed_);
     // Whoever killed this has said what became of the task.
     if (status.code() == StatusCode::kCancelled && killed_.load()) return;
-    if (status.ok()) {
-      EncodeDone(task->number, answer);
-    } else {
-      EncodeReply({.number = task->number, .status = status}, answer);
-    }
-    const Status sent = replies.Put(answer);
+    const Status sent = answers.Answer(status);
     // Before the next task is begun: of those that are not answered the orchestrator takes only the
     // first for begun.
     options_.answered();

@@ -17,29 +17,32 @@ void TaskHandle::State::Renew(std::uint32_t holders) {
   phase = Phase::kWaits;
   waits_for = 0;
   running = 0;
-  // Of a task that was submitted nothing is left of these.
-  if (callable != nullptr || !first.arguments.empty() || !rest.empty() || !blocks.empty()) {
-    callable = nullptr;
-    first.arguments = Arguments();
-    rest.clear();
-    blocks.clear();
-  }
+  // Of a task that was submitted nothing is left.
+  callable = nullptr;
+  if (plain) return;
+  plain = true;
+  first.arguments = Arguments();
+  rest.clear();
+  blocks.clear();
 }
 
 TaskPool::State* TaskPool::Take(OrchestratorCore& core, std::uint32_t holders) {
   if (free_ == nullptr && returned_.load(std::memory_order_relaxed) != nullptr) {
     free_ = returned_.exchange(nullptr, std::memory_order_acquire);
   }
-  State* state = free_;
-  if (state != nullptr) {
-    free_ = state->next_;
-  } else {
-    const bool kept = made_ < kKept;
-    if (kept) ++made_;
-    state = new State(core.shared_from_this(), kept);
-  }
+  State* const state = free_ != nullptr ? std::exchange(free_, free_->next_) : Make(core);
   state->Renew(holders);
   return state;
+}
+
+TaskPool::State* TaskPool::Make(OrchestratorCore& core) {
+  for (std::size_t i = 1; i < kAtATime && made_ < kKept; ++i, ++made_) {
+    auto* const more = new State(core.shared_from_this(), true);
+    more->next_ = std::exchange(free_, more);
+  }
+  const bool kept = made_ < kKept;
+  if (kept) ++made_;
+  return new State(core.shared_from_this(), kept);
 }
 
 TaskPool::State* TaskPool::Closed() {

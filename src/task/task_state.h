@@ -35,12 +35,14 @@ struct Waiter {
 };
 
 // States of tasks, of which the first kKept are used again and again: a task then costs neither the
-// memory's allocator nor a count of the core's holders. Each of them holds the core, also while it
+// memory's allocator nor a count of the core's holders. They are made several at a time, so that
+// most are taken without a look at what was returned. Each of them holds the core, also while it
 // is here: only after Close does the core go with its last holder.
 class TaskPool {
  public:
   using State = TaskHandle::State;
   static constexpr std::size_t kKept = 4096;
+  static constexpr std::size_t kAtATime = 32;
 
   // One with so many holders, as new. One thread at a time, and none after Close: the core's lock.
   State* Take(OrchestratorCore& core, std::uint32_t holders);
@@ -52,13 +54,14 @@ class TaskPool {
  private:
   // What `returned_` is after Close.
   static State* Closed();
+  State* Make(OrchestratorCore& core);
 
   State* free_ = nullptr;                  // the core's lock
   std::size_t made_ = 0;                   // of those that are kept
   std::atomic<State*> returned_{nullptr};  // since free_ was empty
 };
 
-struct TaskHandle::State {
+struct alignas(64) TaskHandle::State {
   void Hold() { holders_.fetch_add(1, std::memory_order_relaxed); }
   void Release() {
     // Who is alone is told so by a look.
@@ -75,6 +78,12 @@ struct TaskHandle::State {
   };
   enum class Phase : std::uint8_t { kWaits, kReady, kPosted };
 
+  // What every task has comes first, so that one of many touches few cache lines.
+ private:
+  std::atomic<std::uint32_t> holders_{0};
+  const bool kept_;
+
+ public:
   // Never changes.
   const std::shared_ptr<OrchestratorCore> core;
   // Set by Submit.
@@ -82,25 +91,28 @@ struct TaskHandle::State {
 
   // Any thread. `outcome` is written before `done` is set, and never after.
   std::atomic<bool> done{false};
-  std::atomic<std::int64_t> worker{-1};
-  Status outcome;
 
-  // Under the core's lock.
+  // Under the core's lock, from here on.
+  bool group = false;
+  bool plain = true;  // one member without arguments: what is said below of that is as it was
+  Phase phase = Phase::kWaits;
+  std::atomic<std::int64_t> worker{-1};  // any thread
+  Status outcome;
   TaskKey key = 0;
   RegisteredCallable* callable = nullptr;
   std::chrono::nanoseconds timeout{0};
-  Member first;
-  std::vector<Member> rest;  // of a group
-  bool group = false;
-  Phase phase = Phase::kWaits;
   std::uint32_t waits_for = 0;  // tasks
   std::uint32_t running = 0;    // members
-  Status error;                 // the first of a member
-  std::vector<TaskKey> dependents;
-  std::vector<std::shared_ptr<Block>> blocks;
   Waiter* waiters = nullptr;
+  Status error;  // the first of a member
+  std::vector<TaskKey> dependents;
+  Member first;
 
-  std::size_t member_count() const { return 1 + rest.size(); }
+  // Of a task that is not plain.
+  std::vector<Member> rest;  // of a group
+  std::vector<std::shared_ptr<Block>> blocks;
+
+  std::size_t member_count() const { return plain ? 1 : 1 + rest.size(); }
   Member& member(std::size_t i) { return i == 0 ? first : rest[i - 1]; }
   void AddWaiter(Waiter& waiter) { waiter.next = std::exchange(waiters, &waiter); }
   void RemoveWaiter(const Waiter& waiter) {
@@ -112,14 +124,12 @@ struct TaskHandle::State {
  private:
   friend class TaskPool;
   State(std::shared_ptr<OrchestratorCore> its_core, bool kept)
-      : core(std::move(its_core)), kept_(kept) {}
+      : kept_(kept), core(std::move(its_core)) {}
   ~State() = default;
   void ReturnToPool();
   // Of one that has ended, or was never submitted.
   void Renew(std::uint32_t holders);
 
-  std::atomic<std::uint32_t> holders_{0};
-  const bool kept_;
   State* next_ = nullptr;  // in the pool
   const Home home_;        // in a forked child it stays as it is
 };

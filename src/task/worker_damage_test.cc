@@ -16,12 +16,15 @@ class WorkerDamageTest : public WorkersTest, public ::testing::WithParamInterfac
     return Need(GetParam() == Transport::kProcess ? StartProcessWorker(Plan(), Long())
                                                   : StartThreadWorker(Plan(), Long()));
   }
-  // The cursors, the bells and the ticket, or the first slots or the beginning of a ring.
+  // The count of answers, the cursors, the bells and the ticket, or the first slots or the
+  // beginning of a ring.
   std::byte* Victim(Region& region, std::mt19937& random) {
     RegionHeader& header = region.header();
     const auto name = static_cast<LaneName>(random() % kLanes);
     const Lane lane = region.lane(name);
-    switch (random() % 6) {
+    switch (random() % 7) {
+      case 6:
+        return reinterpret_cast<std::byte*>(&header.answered) + random() % sizeof(header.answered);
       case 0:
         return reinterpret_cast<std::byte*>(&header.ticket) + random() % sizeof(header.ticket);
       case 1:
@@ -105,8 +108,7 @@ TEST_P(WorkerDamageTest, DamagedLanesNeverGiveAWrongResult) {
 TEST_P(WorkerDamageTest, TheErrorSaysSo) {
   const auto worker = Start();
   const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
-  const Lane lane = PeerOf(*worker).region().lane(LaneName::kTaskReplies);
-  lane.state->written = 4;
+  PeerOf(*worker).region().header().answered = 4;
   ASSERT_TRUE(IsOk(worker->Post(1, noop, {}, Deadline::Never())));
   const std::vector<TaskResult> results = Collect(*worker, 1);
   ASSERT_EQ(results.size(), 1U);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "keel/task/mpi_worker.h"
+#include "task/answers.h"
 #include "task/lane.h"
 #include "task/mpi/frames.h"
 #include "task/mpi/life.h"
@@ -48,14 +49,14 @@ struct Active {
         peer(std::move(started)),
         tasks(peer->region().lane(LaneName::kTasks)),
         control(peer->region().lane(LaneName::kControl)),
-        task_replies(peer->region().lane(LaneName::kTaskReplies)),
+        answers(peer->region()),
         control_replies(peer->region().lane(LaneName::kControlReplies)) {}
 
   const std::uint64_t id;
   const std::shared_ptr<Peer> peer;  // the region is held by what is under way, too
   LaneWriter tasks;
   LaneWriter control;
-  LaneReader task_replies;
+  AnswerReader answers;
   LaneReader control_replies;
   std::deque<Due> due;
   std::optional<Due> control_due = Due{};  // the greeting
@@ -394,21 +395,18 @@ Result<bool> RankServer::Answer() {
 }
 
 Result<bool> RankServer::AnswerTask(Active& active) {
-  std::vector<std::byte> message;
-  KEEL_ASSIGN(const bool found, active.task_replies.Read(message));
-  if (!found) return false;
-  KEEL_ASSIGN(const Reply reply, DecodeReply(message));
-  if (active.due.empty() || active.due.front().number != reply.number) {
-    return Internal(fmt::format("it answered task number {}, which is not the next", reply.number));
-  }
+  KEEL_ASSIGN(const std::size_t count, active.answers.Look(active.due.size()));
+  if (count == 0) return false;
+  Reply reply{.number = active.due.front().number};
+  KEEL_TRY(active.answers.Take(reply.status));
   std::vector<Piece> pieces;
   if (reply.status.ok()) {
     KEEL_ASSIGN(pieces, DataPieces(active.peer->region(), active.due.front().bytes));
   }
   active.due.pop_front();
   ++active.tasks_answered;
-  KEEL_TRY(outbox_.Send(kOrchestratorRank, kTaskReplyTag, {.session = active.id}, message, pieces,
-                        active.peer));
+  KEEL_TRY(outbox_.Send(kOrchestratorRank, kTaskReplyTag, {.session = active.id},
+                        task::Encode(reply), pieces, active.peer));
   return true;
 }
 

@@ -18,7 +18,7 @@ Session::Session(int rank, std::uint64_t id, std::shared_ptr<Region> region,
       data_(*region_, [] {}),
       task_lane_(region_->lane(LaneName::kTasks)),
       control_lane_(region_->lane(LaneName::kControl)),
-      task_reply_lane_(region_->lane(LaneName::kTaskReplies)),
+      answers_(*region_),
       control_reply_lane_(region_->lane(LaneName::kControlReplies)) {}
 
 // --- State ---------------------------------------------------------------------------------------
@@ -132,7 +132,8 @@ Result<std::vector<Piece>> Session::ExpectControlReply(std::span<const std::byte
 Status Session::DeliverTaskReply(std::span<const std::byte> message) {
   tasks_.pop_front();
   ++task_replies_;
-  KEEL_TRY(task_reply_lane_.Write(message));
+  KEEL_ASSIGN(const Reply reply, DecodeReply(message));
+  KEEL_TRY(answers_.Answer(reply.status));
   doorbell_->Ring();
   return OkStatus();
 }

@@ -19,6 +19,7 @@
 #include "keel/base/deadline.h"
 #include "keel/base/mutex.h"
 #include "keel/base/result.h"
+#include "task/answers.h"
 #include "task/data_area.h"
 #include "task/lane.h"
 #include "task/messages.h"
@@ -92,7 +93,7 @@ class Session {
 
   LaneReader task_lane_;
   LaneReader control_lane_;
-  LaneWriter task_reply_lane_;
+  AnswerWriter answers_;
   LaneWriter control_reply_lane_;
   std::vector<std::byte> message_;
   std::deque<Due> tasks_;

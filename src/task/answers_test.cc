@@ -1,0 +1,139 @@
+#include "task/answers.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "hal/sim_devices_test.h"
+
+namespace keel::task {
+namespace {
+
+using hal::IsOk;
+using hal::Need;
+
+class AnswersTest : public ::testing::Test {
+ protected:
+  Status Taken() {
+    Status status = Internal("nothing was taken");
+    EXPECT_TRUE(IsOk(reader_.Take(status)));
+    return status;
+  }
+  std::uint64_t& word() { return region_->header().answered; }
+
+  std::unique_ptr<Region> region_ = Need(Region::CreatePrivate());
+  AnswerWriter writer_{*region_};
+  AnswerReader reader_{*region_};
+};
+
+TEST_F(AnswersTest, OneLookTellsOfAllThatAreDone) {
+  EXPECT_EQ(Need(reader_.Look(0)), 0U);
+  EXPECT_EQ(Need(reader_.Look(5)), 0U);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(IsOk(writer_.Answer(OkStatus())));
+  EXPECT_EQ(Need(reader_.Look(5)), 3U);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(IsOk(Taken()));
+  EXPECT_EQ(Need(reader_.Look(2)), 0U);
+  EXPECT_EQ(writer_.next(), 4U);
+  EXPECT_TRUE(IsOk(writer_.Check()));
+  EXPECT_TRUE(IsOk(reader_.Check()));
+}
+
+TEST_F(AnswersTest, WhatFailedIsToldOfTheTaskThatDid) {
+  const auto expect = [&](const char* failures) {
+    for (const char* at = failures; *at != '\0'; ++at) {
+      const Status sent = *at == '.' ? OkStatus() : Internal(std::string(1, *at));
+      ASSERT_TRUE(IsOk(writer_.Answer(sent)));
+    }
+    const std::size_t count = std::string_view(failures).size();
+    ASSERT_EQ(Need(reader_.Look(count)), count);
+    for (const char* at = failures; *at != '\0'; ++at) {
+      EXPECT_EQ(Taken().message(), *at == '.' ? "" : std::string(1, *at)) << failures;
+    }
+  };
+  for (const char* failures : {"a", ".b.", "cd", "..ef..g", ".", "h...", "...i"}) expect(failures);
+}
+
+TEST_F(AnswersTest, ASignIsThereFromTheAnswerOn) {
+  const Sign first = reader_.next();
+  EXPECT_FALSE(first.there());
+  ASSERT_TRUE(IsOk(writer_.Answer(OkStatus())));
+  EXPECT_TRUE(first.there());
+  ASSERT_EQ(Need(reader_.Look(1)), 1U);
+  EXPECT_TRUE(IsOk(Taken()));
+  const Sign second = reader_.next();
+  EXPECT_FALSE(second.there());
+  ASSERT_TRUE(IsOk(writer_.Answer(Internal("no"))));
+  ASSERT_TRUE(IsOk(writer_.Answer(OkStatus())));
+  EXPECT_TRUE(first.there()) << "it was";
+  EXPECT_TRUE(second.there());
+}
+
+TEST_F(AnswersTest, NoMoreAreAnsweredThanWereGiven) {
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(IsOk(writer_.Answer(OkStatus())));
+  const Result<std::size_t> found = reader_.Look(2);
+  ASSERT_EQ(found.status().code(), StatusCode::kInternal);
+  EXPECT_NE(found.status().message().find("damaged"), std::string_view::npos)
+      << found.status().ToString();
+}
+
+// Of a word that counts nothing, no value of a byte but its own makes sense.
+TEST_F(AnswersTest, ADamagedWordIsNoticedByBothSides) {
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(IsOk(writer_.Answer(OkStatus())));
+    ASSERT_EQ(Need(reader_.Look(1)), 1U);
+    EXPECT_TRUE(IsOk(Taken()));
+  }
+  const std::uint64_t good = word();
+  for (unsigned byte = 0; byte < sizeof(good); ++byte) {
+    for (std::uint64_t flip = 1; flip < 256; ++flip) {
+      word() = good ^ flip << byte * 8;
+      EXPECT_EQ(reader_.Look(64).status().code(), StatusCode::kInternal) << byte << " " << flip;
+      EXPECT_EQ(writer_.Check().code(), StatusCode::kInternal) << byte << " " << flip;
+    }
+  }
+  word() = good;
+  EXPECT_EQ(Need(reader_.Look(64)), 0U);
+}
+
+TEST_F(AnswersTest, AMessageThatNobodyWaitsForIsNoticed) {
+  LaneWriter lane(region_->lane(LaneName::kTaskReplies));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(IsOk(writer_.Answer(OkStatus())));
+    ASSERT_EQ(Need(reader_.Look(1)), 1U);
+    EXPECT_TRUE(IsOk(Taken()));
+  }
+  ASSERT_TRUE(IsOk(lane.Write(Encode(Reply{.number = 2, .status = Internal("late")}))));
+  ASSERT_TRUE(IsOk(writer_.Answer(OkStatus())));
+  ASSERT_EQ(Need(reader_.Look(1)), 1U);
+  Status status;
+  EXPECT_EQ(reader_.Take(status).message(), "it answered task number 2 again");
+}
+
+TEST_F(AnswersTest, BetweenThreadsEachFailureIsSeenWithItsTask) {
+  constexpr std::uint64_t kTasks = 200'000;
+  constexpr std::uint64_t kAhead = 64;
+  std::atomic<std::uint64_t> taken{0};
+  std::thread worker([&] {
+    for (std::uint64_t i = 1; i <= kTasks; ++i) {
+      while (i - taken.load(std::memory_order_acquire) > kAhead) std::this_thread::yield();
+      const Status status = i % 7 == 0 ? Internal(std::to_string(i)) : OkStatus();
+      ASSERT_TRUE(IsOk(writer_.Answer(status)));
+    }
+  });
+  for (std::uint64_t next = 1; next <= kTasks;) {
+    const std::size_t count = Need(reader_.Look(kAhead));
+    for (std::size_t i = 0; i < count; ++i, ++next) {
+      ASSERT_EQ(Taken().message(), next % 7 == 0 ? std::to_string(next) : "");
+    }
+    taken.store(next - 1, std::memory_order_release);
+    if (count == 0) std::this_thread::yield();
+  }
+  worker.join();
+}
+
+}  // namespace
+}  // namespace keel::task
