@@ -435,6 +435,11 @@ Block* AllocatorCore::TryArena(Arena& arena, const Request& request) {
   return arena.TryTake(request.size, request.alignment);
 }
 
+Block* AllocatorCore::SearchArena(Arena& arena, const Request& request) {
+  const ShortLockGuard lock(arena.mutex);
+  return arena.TakeIfAny(request.size, request.alignment);
+}
+
 Result<Block*> AllocatorCore::Obtain(Arena& arena, const Request& request) {
   if (Block* const block = TryArena(arena, request); block != nullptr) [[likely]] {
     return block;
