@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <memory>
 #include <random>
 #include <thread>
@@ -18,7 +19,7 @@ class DeviceAllocatorRaceTest : public DeviceAllocatorTest {};
 // meanwhile. Every 512 bytes have an owner here, which is nobody when they are handed out.
 TEST_P(DeviceAllocatorRaceTest, FreesBesideARequestNeverTouchItsBlock) {
   constexpr int kThreads = 4;
-  constexpr int kOperations = 20'000;
+  constexpr int kOperations = 100'000;
   constexpr std::size_t kMostLive = 16;
   AllocatorConfig config = Config();
   config.front_cache = 0_B;  // every call goes to the arena, where the neighbours are
@@ -35,8 +36,10 @@ TEST_P(DeviceAllocatorRaceTest, FreesBesideARequestNeverTouchItsBlock) {
     std::size_t first;
     std::size_t count;
   };
+  std::barrier<> start(kThreads);
   const auto work = [&](int thread) {
     std::mt19937 random(static_cast<unsigned>(thread) + 1);
+    start.arrive_and_wait();
     std::vector<Live> live;
     const auto free_one = [&] {
       const std::size_t which = random() % live.size();

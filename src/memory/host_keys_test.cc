@@ -333,6 +333,7 @@ TEST_F(StagingKeysTest, StagingPinLimit) {
 
   // Room for one of them, with the pages at its ends.
   const auto with = staging("staging_threshold:1MiB,staging_pin_limit:3MiB");
+  ASSERT_NE(with->registrations(), nullptr);
   for (int i = 0; i < 3; ++i) copy(*with, first);
   EXPECT_EQ(with->stats().staged, kSize.count()) << "the first time";
   EXPECT_EQ(with->stats().pinned, 2 * kSize.count()) << "and from then on";

@@ -98,11 +98,11 @@ std::vector<KeyEffectsTest::Case> KeyEffectsTest::Cases() {
        .without_key = {600 * kKiB + 512, 5 * kMiB + 512, 17 * kMiB},
        .with_key = {640 * kKiB, 6 * kMiB, 20 * kMiB}},
       {.key = "roundup_power2_divisions",
-       .value = "[1:4,4:8,>:2]",
-       .requests = SizesOf({600_KiB + 1_B, 1100_KiB, 2_MiB + 1_B, 5_MiB + 1_B, 17_MiB}),
-       .without_key = {600 * kKiB + 512, 1100 * kKiB, 2 * kMiB + 512, 5 * kMiB + 512, 17 * kMiB},
-       // 2 MiB is not named, and not rounded.
-       .with_key = {640 * kKiB, 1280 * kKiB, 2 * kMiB + 512, 5 * kMiB + 512 * kKiB, 24 * kMiB}},
+       .value = "[2:4,8:8,>:2]",
+       .requests = SizesOf({600_KiB + 1_B, 2_MiB + 1_B, 5_MiB + 1_B, 9_MiB + 1_B, 17_MiB}),
+       .without_key = {600 * kKiB + 512, 2 * kMiB + 512, 5 * kMiB + 512, 9 * kMiB + 512, 17 * kMiB},
+       // The first holds for less as well; 4 MiB is not named, and not rounded.
+       .with_key = {640 * kKiB, 2 * kMiB + 512 * kKiB, 5 * kMiB + 512, 10 * kMiB, 24 * kMiB}},
       {.key = "expandable_segments",
        .value = "false",
        .requests =
