@@ -1,8 +1,12 @@
 // Calls that meet: of several threads on one stream, and of one thread on several devices.
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
+#include <csignal>
 #include <memory>
 #include <random>
 #include <thread>
@@ -13,13 +17,44 @@
 namespace keel::memory {
 namespace {
 
+// Threads that race give way wherever they are, again and again: else one is mostly through before
+// the next begins, on a machine with few processors, and they meet once in several runs.
+class Nudges {
+ public:
+  explicit Nudges(std::vector<std::thread>& threads) {
+    struct sigaction action = {};
+    action.sa_handler = [](int) { sched_yield(); };
+    action.sa_flags = SA_RESTART;
+    EXPECT_EQ(sigaction(SIGUSR1, &action, &before_), 0);
+    nudger_ = std::thread([this, &threads] {
+      while (!stop_.load()) {
+        for (std::thread& thread : threads) pthread_kill(thread.native_handle(), SIGUSR1);
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    });
+  }
+  Nudges(const Nudges&) = delete;
+  Nudges& operator=(const Nudges&) = delete;
+  // Before the threads are joined, and while none of them can have ended.
+  void Stop() {
+    stop_ = true;
+    nudger_.join();
+  }
+  ~Nudges() { sigaction(SIGUSR1, &before_, nullptr); }
+
+ private:
+  struct sigaction before_ = {};
+  std::atomic<bool> stop_{false};
+  std::thread nudger_;
+};
+
 class DeviceAllocatorRaceTest : public DeviceAllocatorTest {};
 
 // A1: a block leaves the free list and becomes allocated in one step, whatever its neighbours do
 // meanwhile. Every 512 bytes have an owner here, which is nobody when they are handed out.
 TEST_P(DeviceAllocatorRaceTest, FreesBesideARequestNeverTouchItsBlock) {
   constexpr int kThreads = 4;
-  constexpr int kOperations = 100'000;
+  constexpr int kOperations = 200'000;
   constexpr std::size_t kMostLive = 16;
   AllocatorConfig config = Config();
   config.front_cache = 0_B;  // every call goes to the arena, where the neighbours are
@@ -37,6 +72,7 @@ TEST_P(DeviceAllocatorRaceTest, FreesBesideARequestNeverTouchItsBlock) {
     std::size_t count;
   };
   std::barrier<> start(kThreads);
+  std::barrier<> done(kThreads + 1);
   const auto work = [&](int thread) {
     std::mt19937 random(static_cast<unsigned>(thread) + 1);
     start.arrive_and_wait();
@@ -69,10 +105,16 @@ TEST_P(DeviceAllocatorRaceTest, FreesBesideARequestNeverTouchItsBlock) {
       live.push_back({address, first, count});
     }
     while (!live.empty() && shared.load() == 0) free_one();
+    done.arrive_and_wait();
+    done.arrive_and_wait();
   };
   std::vector<std::thread> threads;
   threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) threads.emplace_back([&, i] { work(i); });
+  Nudges nudges(threads);
+  done.arrive_and_wait();
+  nudges.Stop();
+  done.arrive_and_wait();
   for (std::thread& thread : threads) thread.join();
   ASSERT_EQ(shared.load(), 0) << "bytes of two blocks";
   ASSERT_EQ(outside.load(), 0) << "more memory than the one hole";
