@@ -9,6 +9,7 @@
 #include "capi/sized_struct.h"
 #include "keel/c.h"
 #include "keel/hal/command.h"
+#include "keel/memory/registration_cache.h"
 #include "keel/telemetry/tags.h"
 
 namespace keel::capi {
@@ -200,6 +201,13 @@ keel_status keel_host_free(keel_device device, void* pointer) {
   return capi::Guard(__func__, [&]() -> Status {
     KEEL_ASSIGN(const auto memory, capi::Find(device));
     return pointer == nullptr ? OkStatus() : memory->host().Free(pointer);
+  });
+}
+
+keel_status keel_host_memory_gone(const void* pointer, uint64_t size) {
+  return capi::Guard(__func__, [&]() -> Status {
+    keel::memory::MemoryGone(pointer, Bytes(size));
+    return OkStatus();
   });
 }
 

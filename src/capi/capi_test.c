@@ -210,6 +210,8 @@ static void test_memory(keel_device device) {
   WRONG(keel_free(device, a), "freed before");
   WRONG(keel_copy_to_device(device, stream, a, in, 10), "no live block");
   CHECK(keel_copy_to_device(device, stream, a, in, 0) == KEEL_STATUS_OK);
+  CHECK(keel_host_memory_gone(in, kSize) == KEEL_STATUS_OK); /* nothing of it was pinned */
+  CHECK(keel_host_memory_gone(NULL, 0) == KEEL_STATUS_OK);
   CHECK(keel_free(device, b) == KEEL_STATUS_OK);
   CHECK(keel_stream_destroy(stream) == KEEL_STATUS_OK);
   free(in);

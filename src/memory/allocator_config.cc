@@ -351,7 +351,8 @@ std::vector<Key> MakeKeys() {
           "first when memory is short; expandable segments do not need it, and say so")),
       OnlyNative(Mebibytes<&Config::max_non_split_rounding, 20>(
           "max_non_split_rounding_mb",
-          "a block that is not split serves requests that it exceeds by less than this; follows "
+          "plain segments: a block that is not split serves requests that it exceeds by less than "
+          "this; follows "
           "`large_segment_size_mb` unless given")),
       OnlyNative({"garbage_collection_threshold",
                   +[] { return std::string("0, or above 0 and below 1"); }, TakeThreshold,
@@ -373,7 +374,8 @@ std::vector<Key> MakeKeys() {
           "has virtual memory")),
       OnlyNative(Mebibytes<&Config::large_segment_size, 11>(
           "large_segment_size_mb",
-          "what is taken from the driver at once for requests of 1 to 10 MiB")),
+          "plain segments: what is taken from the driver at once for requests of 1 to 10 MiB; "
+          "expandable segments take what a request lacks, and say so")),
       Fraction<&Config::per_process_memory_fraction>(
           "per_process_memory_fraction",
           "how much of the device's memory the allocator may hold; the lower of this and `limit`"),
@@ -382,12 +384,14 @@ std::vector<Key> MakeKeys() {
               "have joined",
               "the device layer does not tell which streams of a capture have joined; such a block "
               "is kept until the capture ends"),
-      Ignored("release_lock_on_cudamalloc",  // vendor-ok: PyTorch's key
-              "PyTorch: other threads may allocate during a call of the driver",
-              "Keel holds no lock during a call of the driver"),
-      Ignored("release_lock_on_hipmalloc",        // vendor-ok: PyTorch's key
-              "as `release_lock_on_cudamalloc`",  // vendor-ok: PyTorch's key
-              "Keel holds no lock during a call of the driver"),
+      Ignored(
+          "release_lock_on_cudamalloc",  // vendor-ok: PyTorch's key
+          "PyTorch: other threads may allocate during a call of the driver",
+          "during a call of the driver Keel holds no lock that a request which finds memory needs"),
+      Ignored(
+          "release_lock_on_hipmalloc",        // vendor-ok: PyTorch's key
+          "as `release_lock_on_cudamalloc`",  // vendor-ok: PyTorch's key
+          "during a call of the driver Keel holds no lock that a request which finds memory needs"),
       Ignored("throw_on_cudamalloc_oom",  // vendor-ok: PyTorch's key
               "PyTorch: a request past the limit fails before the driver is called",
               "Keel always checks the limit before it calls the driver, and fails with an error "
@@ -404,13 +408,13 @@ std::vector<Key> MakeKeys() {
       Switch<&Config::history_stacks>("history_stacks",
                                       "keep the stack of each event; needs `history`"),
       OnlyNative(Size<&Config::front_cache, 0, (1_GiB).count()>(
-          "front_cache", "free memory that a thread may keep for itself, per stream; 0: none")),
+          "front_cache",
+          "free memory that a thread may keep for itself, per stream, of plain segments at most "
+          "256 KiB; 0: none")),
       OnlyNative(Size<&Config::handle_size, (4_KiB).count(), (16_GiB).count()>(
           "handle_size",
           "expandable segments: the most physical memory that is mapped at once, for requests over "
           "1 MiB; rounded up to what the device can map")),
-      OnlyNative(Size<&Config::small_handle_size, (4_KiB).count(), (16_GiB).count()>(
-          "small_handle_size", "the same for requests of 1 MiB and less")),
       OnlyNative({"upkeep", +[] { return std::string("0 to 1"); }, TakeUpkeep,
                   +[](const Config& config) { return Number(config.upkeep); },
                   "expandable segments: the part of the time that may go into mapping memory in "
@@ -439,6 +443,11 @@ std::vector<Key> MakeKeys() {
           "host_cache",
           "up to so much of it is kept for reuse; what is held beyond goes back to the driver when "
           "it is freed; 0: none is kept"),
+      Size<&Config::host_background_reserve, 0, (1_TiB).count()>(
+          "host_background_reserve",
+          "a thread of its own keeps so much pinned memory free for requests of 1 MiB and less, "
+          "with "
+          "its pages touched, before somebody asks; 0: no thread"),
       {"staging_threshold", +[] { return std::string("a size, unlimited or auto"); },
        TakeStagingThreshold,
        +[](const Config& config) {
@@ -450,7 +459,14 @@ std::vector<Key> MakeKeys() {
           "staging_chunk", "in pieces of at most this size"),
       Whole<&Config::staging_threads, 0, 256>(
           "staging_threads", "threads that copy between the two; 0: as the machine has them"),
-      Switch<&Config::prefault>("prefault", "touch the pages of new pinned memory at once"),
+      Size<&Config::staging_pin_limit, 0, kNoMost>(
+          "staging_pin_limit",
+          "pageable memory of which a copy is staged a second time is pinned instead, up to so "
+          "much, "
+          "and copied without a buffer from then on; who gives such memory back to the system must "
+          "say so before, see below; 0: none"),
+      Switch<&Config::prefault>(
+          "prefault", "touch the pages of new pinned memory at once, in the thread that asks"),
   };
 }
 

@@ -82,6 +82,46 @@ Cutting LargeCutting(const hal::Device& device, const AllocatorConfig& config) {
           .rounding = config.max_non_split_rounding.count()};
 }
 
+// Keys that act on the other kind of segments only. Which kind it is, the configuration alone does
+// not say: a device without virtual memory has plain ones whatever was asked for.
+void WarnOfKeysWithoutEffect(const hal::Device& device, const AllocatorConfig& config) {
+  // There the configuration itself says so, for every key.
+  if (config.backend == AllocatorConfig::Backend::kPassthrough) return;
+  const AllocatorConfig defaults;
+  const auto warn = [](std::string_view text) { Log(LogLevel::kWarn, text); };
+  if (UsesExpandable(device, config)) {
+    if (config.max_split_size != defaults.max_split_size) {
+      warn(
+          "max_split_size_mb has no effect: expandable segments move the memory of a large hole to "
+          "where it is needed, so that splitting it loses nothing");
+    }
+    // It follows the size of segments unless it is given.
+    if (config.max_non_split_rounding != config.large_segment_size) {
+      warn(
+          "max_non_split_rounding_mb has no effect: it is for blocks that max_split_size_mb keeps "
+          "whole, and expandable segments have none");
+    }
+    if (config.large_segment_size != defaults.large_segment_size) {
+      warn(
+          "large_segment_size_mb has no effect: expandable segments take what a request lacks, in "
+          "handles of at most handle_size");
+    }
+    return;
+  }
+  if (config.handle_size != defaults.handle_size) {
+    warn("handle_size has no effect: plain segments have no handles");
+  }
+  if (config.upkeep != defaults.upkeep) {
+    warn("upkeep has no effect: plain segments have no handles");
+  }
+  if (config.front_cache != defaults.front_cache && config.front_cache > Bytes(kPlainFrontCache)) {
+    warn(
+        fmt::format("front_cache is {} instead of {}: of plain segments a thread keeps no more, "
+                    "because one block of a segment keeps all of it",
+                    ToString(Bytes(kPlainFrontCache)), ToString(config.front_cache)));
+  }
+}
+
 // Far enough for a fold to be rare, and the error of a peak to be small beside a device's memory.
 constexpr telemetry::BlockCounters::FoldAfter kFoldAfter{.blocks = 65'536,
                                                          .bytes = std::int64_t{256} << 20};
@@ -124,18 +164,13 @@ AllocatorCore::AllocatorCore(std::shared_ptr<hal::Device> its_device,
         log_.Enable({.capacity = config.history, .stacks = config.history_stacks});
     if (!enabled.ok()) Log(LogLevel::kWarn, fmt::format("history: {}", enabled.ToString()));
   }
-  if (config.max_split_size != kUnlimited && UsesExpandable(*device, config)) {
-    Log(LogLevel::kWarn,
-        "max_split_size_mb has no effect: expandable segments move the memory of a large hole to "
-        "where it is needed, so that splitting it loses nothing");
-  }
+  WarnOfKeysWithoutEffect(*device, config);
   SegmentListener& listener = *this;
   const bool passthrough = config.backend == AllocatorConfig::Backend::kPassthrough;
   if (UsesExpandable(*device, config)) {
     auto source = std::make_unique<ExpandableSource>(
         device, index_, limit, [this] { return arenas_.List(); }, listener,
         ExpandableOptions{.handle_size = config.handle_size.count(),
-                          .small_handle_size = config.small_handle_size.count(),
                           .upkeep = config.upkeep,
                           .now_ns = std::move(options.now_ns)});
     expandable_ = source.get();
@@ -433,6 +468,11 @@ void AllocatorCore::CountOversize(int more) {
 Block* AllocatorCore::TryArena(Arena& arena, const Request& request) {
   const ShortLockGuard lock(arena.mutex);
   return arena.TryTake(request.size, request.alignment);
+}
+
+Block* AllocatorCore::SearchArena(Arena& arena, const Request& request) {
+  const ShortLockGuard lock(arena.mutex);
+  return arena.TakeIfAny(request.size, request.alignment);
 }
 
 Result<Block*> AllocatorCore::Obtain(Arena& arena, const Request& request) {

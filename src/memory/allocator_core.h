@@ -71,6 +71,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   MemorySnapshot Snapshot();
   std::string Report();
   std::string Check();
+  std::string CheckPools();
 
   // For memory that is somebody's as a whole (whole_memory.h): under the limit, and in the books.
   Status TakeWhole(std::uint64_t size, telemetry::TagId tag);
@@ -190,6 +191,8 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   // that it is from is not done with it, and it is free again.
   bool Lend(const Arena& arena, Block* block);
   Block* TryArena(Arena& arena, const Request& request);
+  // As TryArena, and looks at everything that is free.
+  Block* SearchArena(Arena& arena, const Request& request);
   // A block that is not just put back: streams use it, or it is oversize, or its free is recorded.
   [[gnu::noinline]] Status FreeSlow(ThreadCache& cache, DeviceAddress address,
                                     AddressIndex::Found found, Arena& arena);

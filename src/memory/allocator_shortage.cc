@@ -24,7 +24,7 @@ Result<Block*> AllocatorCore::ObtainShort(Arena& arena, const Request& request,
   const Deadline deadline = Deadline::After(kPatience);
   const std::uint64_t held = limit.held();
   const auto try_again = [&]() -> std::optional<Result<Block*>> {
-    if (Block* const block = TryArena(arena, request); block != nullptr) return block;
+    if (Block* const block = SearchArena(arena, request); block != nullptr) return block;
     Result<Block*> again = source_->Grow(arena, request.size, request.alignment);
     if (again.ok() || again.status().code() != StatusCode::kResourceExhausted) return again;
     return std::nullopt;
@@ -63,7 +63,7 @@ Block* AllocatorCore::Borrow(const Arena& arena, const Request& request) {
   const std::vector<Arena*> arenas = arenas_.List();
   for (Arena* const from : arenas) {
     if (from == &arena || !from->open) continue;
-    if (Block* const block = TryArena(*from, request); block != nullptr && Lend(arena, block)) {
+    if (Block* const block = SearchArena(*from, request); block != nullptr && Lend(arena, block)) {
       return block;
     }
   }

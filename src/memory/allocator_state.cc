@@ -407,11 +407,19 @@ void AllocatorCore::GiveBackWhole(std::uint64_t size, telemetry::TagId tag) {
   limit.GiveBack(size);
 }
 
-std::string AllocatorCore::Check() {
-  std::uint64_t bytes = 0;
+std::string AllocatorCore::CheckPools() {
   for (Arena* const arena : arenas_.List()) {
     const ShortLockGuard lock(arena->mutex);
     if (std::string wrong = arena->blocks.Check(); !wrong.empty()) return wrong;
+  }
+  return {};
+}
+
+std::string AllocatorCore::Check() {
+  if (std::string wrong = CheckPools(); !wrong.empty()) return wrong;
+  std::uint64_t bytes = 0;
+  for (Arena* const arena : arenas_.List()) {
+    const ShortLockGuard lock(arena->mutex);
     bytes += arena->blocks.bytes();
   }
   {

@@ -73,6 +73,8 @@ struct Arena {
     }
     return TryTakeWhole(size, alignment);
   }
+  // As TryTake, and looks at everything that is free: where the alternative is to fail.
+  Block* TakeIfAny(std::uint64_t size, std::uint64_t alignment) KEEL_REQUIRES(mutex);
   // From a free block that was made for the request.
   Block* TakeFrom(Block* free, std::uint64_t size, std::uint64_t alignment) KEEL_REQUIRES(mutex);
   // The block is free from `epoch` on.
@@ -85,6 +87,8 @@ struct Arena {
 
  private:
   Block* TryTakeWhole(std::uint64_t size, std::uint64_t alignment) KEEL_REQUIRES(mutex);
+  // From a free block that was found for the request; null: it must not be cut for it, or is null.
+  Block* TakeFound(Block* fit, std::uint64_t size, std::uint64_t alignment) KEEL_REQUIRES(mutex);
 };
 
 }  // namespace keel::memory

@@ -18,6 +18,14 @@ Block* Choose(bool first, Block* a, Block* b) {
   return __builtin_expect_with_probability(static_cast<long>(first), 1, 0.5) != 0 ? a : b;
 }
 
+// Of the request's own bin, when no other has a block that fits.
+constexpr std::size_t kMostLooks = 32;
+
+// What a search is told when nobody counts.
+struct NobodyCounts {
+  void operator()(std::size_t /*looks*/) const {}
+};
+
 std::uint32_t Later(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::int32_t>(a - b) > 0 ? a : b;
 }
@@ -85,7 +93,9 @@ inline void BlockPool::Erase(Block* block) {
 // How much larger than the request a block is; more than anything that is free if it does not fit.
 inline std::uint64_t ExcessOf(const Block& block, std::uint64_t size) { return block.size - size; }
 
-inline Block* BlockPool::BetterOfTwo(Block* first, std::uint64_t size) const {
+template <class Look>
+inline Block* BlockPool::BetterOfTwo(Block* first, std::uint64_t size, const Look& look) const {
+  look(2);
   Block* const second = first->next;
   const std::uint64_t excess = ExcessOf(*first, size);
   const std::uint64_t other = ExcessOf(*second, size);
@@ -95,9 +105,12 @@ inline Block* BlockPool::BetterOfTwo(Block* first, std::uint64_t size) const {
 }
 
 // Nothing larger: then what is in the request's own bin is worth a closer look.
-Block* BlockPool::FindFitSlow(std::size_t bin, std::uint64_t size) const {
+template <class Look>
+Block* BlockPool::SearchBin(std::size_t bin, std::uint64_t size, std::size_t most,
+                            const Look& look) const {
   Block* best = nullptr;
-  for (Block* block = bins_[bin]; block != End(); block = block->next) {
+  for (Block* block = bins_[bin]; block != End() && most != 0; block = block->next, --most) {
+    look(1);
     if (block->size < size) continue;
     if (best == nullptr || block->size < best->size ||
         (block->size == best->size && block->address < best->address)) {
@@ -107,7 +120,8 @@ Block* BlockPool::FindFitSlow(std::size_t bin, std::uint64_t size) const {
   return best;
 }
 
-inline Block* BlockPool::FindFitInline(std::uint64_t size) const {
+template <class Look>
+inline Block* BlockPool::FindFitInline(std::uint64_t size, const Look& look) const {
   const std::size_t bin = BinOf(size);
   // Every block of a later bin fits.
   std::size_t word = bin / 64;
@@ -115,18 +129,29 @@ inline Block* BlockPool::FindFitInline(std::uint64_t size) const {
   if (bits == 0) {
     const std::uint64_t words = summary_ & ~((std::uint64_t{2} << word) - 1);
     if (words == 0) [[unlikely]] {
-      return FindFitSlow(bin, size);
+      return SearchBin(bin, size, kMostLooks, look);
     }
     word = static_cast<std::size_t>(std::countr_zero(words));
     bits = words_[word];
   }
   const std::size_t later = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
-  Block* const own = BetterOfTwo(bins_[bin], size);
-  Block* const other = BetterOfTwo(bins_[later], size);
+  Block* const own = BetterOfTwo(bins_[bin], size, look);
+  Block* const other = BetterOfTwo(bins_[later], size, look);
   return Choose(own->size >= size, own, other);
 }
 
-Block* BlockPool::FindFit(std::uint64_t size) const { return FindFitInline(size); }
+Block* BlockPool::FindFit(std::uint64_t size) const { return FindFitInline(size, NobodyCounts()); }
+
+Block* BlockPool::FindFitAmongAll(std::uint64_t size) const {
+  if (Block* const fit = FindFit(size); fit != nullptr) return fit;
+  return SearchBin(BinOf(size), size, ~std::size_t{0}, NobodyCounts());
+}
+
+std::size_t BlockPool::CountLooks(std::uint64_t size) const {
+  std::size_t count = 0;
+  static_cast<void>(FindFitInline(size, [&](std::size_t looks) { count += looks; }));
+  return count;
+}
 
 inline Block* BlockPool::MergeFree(Block* block) {
   if (Block* const before = block->before; before->free()) {
@@ -288,7 +313,7 @@ Block* BlockPool::Allocate(std::uint64_t size, std::uint64_t alignment, std::uin
   if (alignment > kQuantum) [[unlikely]] {
     return AllocateAligned(size, alignment);
   }
-  Block* const fit = FindFitInline(size);
+  Block* const fit = FindFitInline(size, NobodyCounts());
   if (fit == nullptr) return nullptr;
   Erase(fit);
   if (fit->size - size > slack) Insert(SplitAt(fit, fit->address + size));

@@ -10,8 +10,10 @@
 // Free blocks are found by size, without a scan: a bin for each multiple of 512 bytes up to 64 KiB
 // and 64 bins for each doubling above, with a bitmap over the bins. A request takes the better of
 // the first two blocks in its own bin if one fits, else one of the next bin that has any: a waste
-// of at most 1/64 against exact best fit. Allocate and Free cost a constant: no more at 65,536
-// holes than at 64 (docs/essays/finding-a-hole.md).
+// of at most 1/64 against exact best fit. When no later bin has any, the best of the first 32 in
+// its own must do. Allocate and Free cost a constant: no more at 65,536 holes than at 64
+// (docs/essays/finding-a-hole.md). Where the alternative is to fail, FindFitAmongAll looks at the
+// whole bin.
 //
 // Not thread-safe: the owner has the lock. A Block lives until it merges or its span goes; whoever
 // holds a taken one may keep its address.
@@ -128,12 +130,17 @@ class BlockPool {
   void Remove(Block* free, std::uint64_t address, std::uint64_t size);
 
   // A taken block of exactly `size` bytes at a multiple of `alignment` (a power of two), or null
-  // when no free block has them. Lowest addresses of the block that fits best.
+  // when no free block has them that the search looks at. Lowest addresses of the block that fits
+  // best.
   //
   // A rest of at most `slack` bytes is not split off: the block is that much larger.
   Block* Allocate(std::uint64_t size, std::uint64_t alignment = kQuantum, std::uint64_t slack = 0);
   // The free block that Allocate(size) would cut; null when there is none.
   Block* FindFit(std::uint64_t size) const;
+  // As FindFit, and null only when no free block is so large. Costs as much as a bin has blocks.
+  Block* FindFitAmongAll(std::uint64_t size) const;
+  // How many blocks FindFit looks at. For tests.
+  std::size_t CountLooks(std::uint64_t size) const;
   // As Allocate, at a place of the caller's choice within a free block.
   Block* Take(Block* free, std::uint64_t address, std::uint64_t size);
   // Gives a taken block back, and returns the free block that it is now in.
@@ -178,8 +185,12 @@ class BlockPool {
   void Insert(Block* block);  // into its bin
   void Erase(Block* block);   // out of its bin
   [[gnu::always_inline]] Block* MergeFree(Block* block);
-  [[gnu::always_inline]] Block* FindFitInline(std::uint64_t size) const;
-  [[gnu::noinline]] Block* FindFitSlow(std::size_t bin, std::uint64_t size) const;
+  // A search says to `look` how many blocks it is about to look at.
+  template <class Look>
+  [[gnu::always_inline]] Block* FindFitInline(std::uint64_t size, const Look& look) const;
+  template <class Look>
+  [[gnu::noinline]] Block* SearchBin(std::size_t bin, std::uint64_t size, std::size_t most,
+                                     const Look& look) const;
   void MarkTaken(Block* block);
   [[gnu::noinline]] Block* AllocateAligned(std::uint64_t size, std::uint64_t alignment);
   // The block ends at `address` from now on; returns the rest, free like it and in no bin.
@@ -190,7 +201,9 @@ class BlockPool {
   Block* BorderAt(std::uint64_t address);
   Block* End() const { return const_cast<Block*>(&end_); }
   // Of the first two blocks of a list, the one that fits better; if neither does, any.
-  [[gnu::always_inline]] Block* BetterOfTwo(Block* first, std::uint64_t size) const;
+  template <class Look>
+  [[gnu::always_inline]] Block* BetterOfTwo(Block* first, std::uint64_t size,
+                                            const Look& look) const;
 
   void* owner_ = nullptr;
   std::uint64_t summary_ = 0;  // bit w: words_[w] is not zero

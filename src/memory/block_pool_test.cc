@@ -179,9 +179,11 @@ TEST(BlockPool, AgreesWithAReference) {
       const std::uint64_t alignment = random() % 10 == 0 ? kQuantum << random() % 12 : kQuantum;
       Block* const block = pool.Allocate(size, alignment);
       if (block == nullptr) {
-        // Then nothing that is free could have been enough.
+        // Then nothing that is free could have been enough, but far behind in its own bin.
+        const std::uint64_t room = size + alignment - kQuantum;
         const Block* const largest = pool.Largest();
-        EXPECT_TRUE(largest == nullptr || largest->size < size + alignment);
+        EXPECT_EQ(pool.FindFitAmongAll(room) != nullptr,
+                  largest != nullptr && largest->size >= room);
         continue;
       }
       ASSERT_EQ(block->size, size);
@@ -206,8 +208,39 @@ TEST(BlockPool, AgreesWithAReference) {
   EXPECT_EQ(pool.Check(), "");
 }
 
-// A17: what is left to look at does not grow with the number of holes.
+// A17: how many blocks a search looks at does not grow with the number of holes, most of which are
+// too small, or all of which fit, or are in the very bin of the request.
 TEST(BlockPool, FindsAHoleAmongManyWithoutAScan) {
+  struct Holes {
+    const char* what;
+    std::uint64_t most;  // the size of all but every 64th
+    std::uint64_t few;   // the size of those
+    std::uint64_t request;
+  };
+  const Holes cases[] = {
+      {"far too small", 2048, 8192, 4096},
+      {"too small, and in the bin of the request", kMiB, kMiB + 8192, kMiB + 4096},
+      {"too small, and nothing fits", kMiB, kMiB, kMiB + 4096},
+      {"as asked for, and nothing is larger", 2048, 1536, 2048},
+      {"larger", 2048, 2048, 1536},
+  };
+  for (const Holes& each : cases) {
+    for (const std::uint64_t holes : {64, 65'536}) {
+      BlockPool pool;
+      for (std::uint64_t i = 0; i < holes; ++i) {
+        // The few are those that were added first, and so the last of their bin.
+        pool.Add(i * 4 * kMiB, i < holes / 64 ? each.few : each.most);
+      }
+      EXPECT_EQ(pool.CountFree(), holes);
+      EXPECT_LE(pool.CountLooks(each.request), 32U) << each.what << ", among " << holes;
+      const bool any = each.few >= each.request || each.most >= each.request;
+      // Who would fail without it finds the last one too.
+      EXPECT_EQ(pool.FindFitAmongAll(each.request) != nullptr, any) << each.what;
+    }
+  }
+}
+
+TEST(BlockPool, ServesEveryHoleThatIsThere) {
   BlockPool pool;
   constexpr std::uint64_t kHoles = 65'536;
   pool.Add(0, kHoles * 4096);
@@ -216,7 +249,8 @@ TEST(BlockPool, FindsAHoleAmongManyWithoutAScan) {
   for (std::size_t i = 0; i < blocks.size(); i += 2) pool.Free(blocks[i]);
   EXPECT_EQ(pool.CountFree(), kHoles);
   EXPECT_EQ(pool.Allocate(4096), nullptr);
-  for (std::uint64_t i = 0; i < kHoles; ++i) ASSERT_NE(pool.Allocate(1536), nullptr);
+  for (std::uint64_t i = 0; i < kHoles; ++i) ASSERT_NE(pool.Allocate(2048), nullptr);
+  EXPECT_EQ(pool.free_bytes(), 0U);
   EXPECT_EQ(pool.Check(), "");
 }
 

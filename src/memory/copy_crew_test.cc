@@ -108,7 +108,7 @@ TEST(CopyCrewTest, CallersBeyondTheJobsThatThereAreCopyAlone) {
   EXPECT_EQ(destination, source);
 }
 
-// A15
+// A14
 TEST(CopyCrewTest, WhatIsGivenUpHalfWayIsTouchedByNobody) {
   constexpr std::size_t kLong = 8 << 20;
   CopyCrew crew(kEager);

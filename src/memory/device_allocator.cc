@@ -127,6 +127,11 @@ std::string DeviceAllocator::Report() {
   const Status here = core_->Here();
   return here.ok() ? core_->Report() : here.ToString();
 }
+std::string DeviceAllocator::CheckPools() {
+  const Status here = core_->Here();
+  return here.ok() ? core_->CheckPools() : here.ToString();
+}
+
 std::string DeviceAllocator::Check() {
   const Status here = core_->Here();
   return here.ok() ? core_->Check() : here.ToString();

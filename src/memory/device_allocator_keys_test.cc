@@ -132,6 +132,37 @@ TEST_F(MaxSplitTest, ExpandableSegmentsSayThatItHasNoEffect) {
   EXPECT_EQ(allocator->Stats().oversize_segments.allocated, 0);
 }
 
+// --- Keys of the other kind of segments ----------------------------------------------------------
+
+TEST_F(DeviceAllocatorFixture, KeysOfTheOtherKindOfSegmentsSayThatTheyHaveNoEffect) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"max_split_size_mb:64", "max_split_size_mb has no effect: expandable segments"},
+      {"max_non_split_rounding_mb:64", "max_non_split_rounding_mb has no effect: "},
+      {"large_segment_size_mb:40", "large_segment_size_mb has no effect: expandable segments"},
+      {"expandable_segments:false,handle_size:4MiB", "handle_size has no effect: plain segments"},
+      {"expandable_segments:false,upkeep:0", "upkeep has no effect: plain segments"},
+      {"expandable_segments:false,front_cache:1MiB", "front_cache is 256 KiB instead of 1 MiB: "},
+  };
+  SetLogLevel(LogLevel::kWarn);
+  const auto said = [&](std::string_view text) {
+    ::testing::internal::CaptureStderr();
+    static_cast<void>(Make(Need(AllocatorConfig::Parse(text))));
+    return ::testing::internal::GetCapturedStderr();
+  };
+  for (const auto& [text, warning] : cases) {
+    const std::string log = said(text);
+    EXPECT_THAT(log, HasSubstr(warning)) << text;
+    EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+  }
+  // And with their own kind, or as they are without being given, they say nothing.
+  for (const char* const text :
+       {"", "handle_size:4MiB,upkeep:0,front_cache:1MiB", "expandable_segments:false",
+        "expandable_segments:false,max_split_size_mb:64,max_non_split_rounding_mb:64,"
+        "large_segment_size_mb:40,front_cache:256KiB"}) {
+    EXPECT_EQ(said(text), "") << text;
+  }
+}
+
 // --- garbage_collection_threshold --------------------------------------------------------------
 
 class GarbageCollectionTest : public DeviceAllocatorTest {};

@@ -54,6 +54,32 @@ TEST_P(ShortageTest, AHoleOfAnotherStreamIsUsedBeforeARequestFails) {
   EXPECT_EQ(allocator->reserved(), 0_B);
 }
 
+// A search for a hole looks at a few that are about as large as the request. Before it fails, a
+// request looks at all of them.
+TEST_P(ShortageTest, TheOnlyHoleThatFitsIsFoundBehindManyThatDoNot) {
+  AllocatorConfig config = Config();
+  config.front_cache = 0_B;
+  const auto allocator = Make(config);
+  allocator->SetLimit(8_MiB);
+  const DeviceAddress fits = Need(allocator->Allocate(96_KiB + 512_B, s1()));
+  // Everything is taken, and then every second is free.
+  std::vector<DeviceAddress> others;
+  for (int i = 0; i < 80; ++i) others.push_back(Need(allocator->Allocate(96_KiB, s1())));
+  while (allocator->Allocate(512_B, s1()).ok()) continue;
+  ASSERT_TRUE(IsOk(allocator->Free(fits)));
+  for (std::size_t i = 1; i < others.size(); i += 2) {
+    ASSERT_TRUE(IsOk(allocator->Free(others[i])));
+  }
+  const std::int64_t failed = allocator->Stats().num_ooms;
+  const Result<DeviceAddress> found = allocator->Allocate(96_KiB + 512_B, s1());
+  ASSERT_TRUE(IsOk(found));
+  EXPECT_EQ(*found, fits);
+  EXPECT_EQ(allocator->Stats().num_ooms, failed);
+  EXPECT_EQ(allocator->Allocate(96_KiB + 512_B, s1()).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_EQ(allocator->Check(), "");
+}
+
 // A graph's memory is its own, whatever is free elsewhere, and nobody else's.
 TEST_P(ShortageTest, PoolsNeitherLendNorBorrow) {
   const auto allocator = Make();

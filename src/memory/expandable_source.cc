@@ -31,6 +31,9 @@ constexpr double kMovesInARow = 32;
 // half of a device must not fill the other half to find out.
 constexpr std::uint64_t kHandlesToAsk = 16;
 
+// A request of 1 MiB lacks two pages at most, and what fills them should be free to go separately.
+constexpr std::uint64_t kSmallHandleSize = 2 << 20;
+
 // What a request for addresses falls back to when there are not so many.
 constexpr int kReserveTries = 6;
 
@@ -47,7 +50,7 @@ ExpandableSource::ExpandableSource(std::shared_ptr<hal::Device> device, AddressI
       options_(std::move(options)),
       granule_(device_->capabilities().granularity.minimum.count()),
       handle_size_(UpTo(options_.handle_size, granule_)),
-      small_handle_size_(UpTo(options_.small_handle_size, granule_)),
+      small_handle_size_(UpTo(kSmallHandleSize, granule_)),
       began_ns_(Now()),
       grants_{{.device = device_->id(), .access = hal::Access::kReadWrite}} {}
 

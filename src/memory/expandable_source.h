@@ -47,12 +47,11 @@ namespace keel::memory {
 using ListArenas = std::function<std::vector<Arena*>()>;
 
 struct ExpandableOptions {
-  std::uint64_t handle_size = 16 << 20;       // the largest, for large requests
-  std::uint64_t small_handle_size = 2 << 20;  // for small ones
-  double upkeep = 0.02;                       // part of the time that may go into finer handles
-  std::uint64_t reserve = 0;          // addresses per range; 0: as much as the device has, an
-                                      // eighth of it for small requests
-  std::uint32_t max_ghosts = 16'384;  // in all
+  std::uint64_t handle_size = 16 << 20;  // the largest, for large requests
+  double upkeep = 0.02;                  // part of the time that may go into finer handles
+  std::uint64_t reserve = 0;             // addresses per range; 0: as much as the device has, an
+                                         // eighth of it for small requests
+  std::uint32_t max_ghosts = 16'384;     // in all
   hal::MemoryOptions memory{};
   std::function<std::int64_t()> now_ns;  // a clock; empty: the steady one
 };
@@ -214,7 +213,7 @@ class ExpandableSource : public SegmentSource {
   const ExpandableOptions options_;
   const std::uint64_t granule_;
   const std::uint64_t handle_size_;
-  const std::uint64_t small_handle_size_;
+  const std::uint64_t small_handle_size_;  // the largest, for small requests
   const std::int64_t began_ns_;
 
   Mutex mutex_;

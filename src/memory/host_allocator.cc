@@ -258,6 +258,7 @@ HostAllocatorOptions HostAllocatorOptions::From(const AllocatorConfig& config) {
   return {.cache = !config.host_cache.empty(),
           .limit = bound(config.host_limit),
           .cache_limit = bound(config.host_cache),
+          .background_reserve = config.host_background_reserve,
           .reserve = config.pinned_reserve_segment_size,
           .background_collection = config.pinned_use_background_threads,
           .registered = config.pinned_use_host_register,

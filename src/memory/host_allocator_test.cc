@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -17,6 +19,7 @@
 #include "base/forked_child_test.h"
 #include "base/soon_test.h"
 #include "hal/sim_devices_test.h"
+#include "keel/hal/forwarding_device.h"
 #include "keel/hal/graph.h"
 #include "keel/hal/memory.h"
 #include "keel/hal/stream.h"
@@ -604,6 +607,56 @@ TEST(HostAllocatorDeathTest, AStaticAllocatorGivesBackAtExit) {
         std::exit(0);
       },
       ::testing::ExitedWithCode(0), "^$");
+}
+
+// A device that is near a node, and sees by which policy the pages of host memory are taken.
+class DeviceNearANode : public hal::ForwardingDevice {
+ public:
+  DeviceNearANode(const std::shared_ptr<hal::Device>& device, int node)
+      : ForwardingDevice(device), info_(device->info()) {
+    info_.numa_node = node;
+  }
+  const hal::DeviceInfo& info() const override { return info_; }
+  Result<void*> AllocateHost(Bytes size, const hal::HostOptions& options) override {
+    Look();
+    return ForwardingDevice::AllocateHost(size, options);
+  }
+  Status RegisterHost(void* pointer, Bytes size) override {
+    Look();
+    return ForwardingDevice::RegisterHost(pointer, size);
+  }
+  // Of the last call; -1: the system's own.
+  int node() const { return node_; }
+
+ private:
+  void Look() {
+    int mode = 0;
+    std::array<unsigned long, 1024 / (8 * sizeof(unsigned long))> nodes{};
+    ASSERT_EQ(syscall(SYS_get_mempolicy, &mode, nodes.data(), 1024, nullptr, 0), 0);
+    node_ = mode == 0 || nodes[0] == 0 ? -1 : std::countr_zero(nodes[0]);
+  }
+
+  hal::DeviceInfo info_;
+  int node_ = -2;
+};
+
+TEST_F(HostAllocatorTest, PagesComeFromTheNodeOfTheDevice) {
+  {
+    const ScopedNumaNode node(0);
+    if (!node.active()) GTEST_SKIP() << "this system does not let a process set its memory policy";
+  }
+  for (const bool registered : {false, true}) {
+    const auto node_of = [&](int of_device, std::optional<int> wanted) {
+      const auto device = std::make_shared<DeviceNearANode>(inner_, of_device);
+      HostAllocator allocator(device, {.registered = registered, .numa_node = wanted});
+      EXPECT_TRUE(IsOk(allocator.Free(Take(allocator, 2_MiB))));
+      return device->node();
+    };
+    EXPECT_EQ(node_of(0, std::nullopt), 0) << "that of the device";
+    EXPECT_EQ(node_of(-1, std::nullopt), -1) << "the device is near none";
+    EXPECT_EQ(node_of(0, -1), -1) << "wherever the system takes it from";
+    EXPECT_EQ(node_of(-1, 0), 0) << "the one that was asked for";
+  }
 }
 
 TEST(NumaPolicyTest, TheNodeIsSetForAWhileAndThenWhatWasBefore) {

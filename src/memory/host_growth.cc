@@ -136,9 +136,13 @@ Result<void*> HostAllocator::State::AllocateSlowly(Request request) {
   }
 }
 
-Result<void*> HostAllocator::State::Grow(std::uint64_t growth, Kind kind, const Request* request) {
+Result<void*> HostAllocator::State::Grow(std::uint64_t growth, Kind kind, const Request* request,
+                                         Who who) {
   const Clock::time_point start = Clock::now();
-  Result<PinnedMemory> memory = PinnedMemory::Create(device_, Bytes(growth), pinned_);
+  PinnedOptions options = pinned_;
+  // Nobody waits for it: then its pages may as well be there.
+  options.prefault = options.prefault || who == Who::kBackground;
+  Result<PinnedMemory> memory = PinnedMemory::Create(device_, Bytes(growth), options);
   const Clock::duration took = Clock::now() - start;
 
   MutexLock lock(mutex_);
@@ -247,7 +251,7 @@ void HostAllocator::State::GrowInBackground() {
       if (stopping_) return;
       held_ += growth;
     }
-    refused = !Grow(growth, Kind::kSmall, nullptr).ok();
+    refused = !Grow(growth, Kind::kSmall, nullptr, Who::kBackground).ok();
   }
 }
 

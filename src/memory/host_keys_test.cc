@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -166,6 +167,32 @@ TEST_F(HostKeysTest, Prefault) {
   }
 }
 
+TEST_F(HostKeysTest, HostBackgroundReserve) {
+  constexpr Bytes kSize = 1_MiB;
+  for (const bool background : {false, true}) {
+    device_->ResetCounts();
+    HostAllocator allocator(device_, Options(background ? "host_background_reserve:4MiB" : ""));
+    if (background) {
+      ASSERT_TRUE(Soon([&] { return Held(allocator) >= 4_MiB; })) << "nothing is taken ahead";
+    }
+    const std::uint64_t before = device_->calls(Primitive::kAllocateHost);
+    EXPECT_EQ(before, background ? 1U : 0U);
+    const long faults = Faults();
+    void* const block = Take(allocator, kSize);
+    std::memset(block, 7, kSize.count());
+    const long own_faults = Faults() - faults;
+    if (background) {
+      // Taken and touched by the other thread: a page of the test's own may be new.
+      EXPECT_EQ(ResidentPages(block, kSize), kSize / 4_KiB);
+      EXPECT_LT(own_faults, 64);
+    } else {
+      EXPECT_EQ(device_->calls(Primitive::kAllocateHost), 1U) << "the caller did it";
+      EXPECT_GE(own_faults, 256);
+    }
+    ASSERT_TRUE(IsOk(allocator.Free(block)));
+  }
+}
+
 TEST_F(HostKeysTest, PinnedUseBackgroundThreads) {
   for (const bool background : {false, true}) {
     HostAllocator allocator(device_,
@@ -281,6 +308,49 @@ TEST_F(StagingKeysTest, StagingChunk) {
   EXPECT_EQ(copies("staging_threshold:0"), 2 * 8U);
   EXPECT_EQ(copies("staging_threshold:0,staging_chunk:64KiB"), 2 * 64U);
   EXPECT_EQ(copies("staging_threshold:0,staging_chunk:512KiB"), 2 * 8U);
+}
+
+TEST_F(StagingKeysTest, StagingPinLimit) {
+  constexpr Bytes kSize = 2_MiB;
+  const hal::Stream stream = Need(hal::Stream::Create(device_));
+  const hal::MappedMemory memory = Need(hal::MappedMemory::Create(device_, kSize));
+  const auto staging = [&](std::string_view text) {
+    return std::make_unique<Staging>(std::make_shared<HostAllocator>(device_), Config(text));
+  };
+  const auto copy_some = [&](Staging& by, const std::vector<std::byte>& bytes, Bytes size) {
+    ASSERT_TRUE(IsOk(by.CopyToDevice(stream.get(), memory.address(), bytes.data(), size)));
+  };
+  const auto copy = [&](Staging& by, const std::vector<std::byte>& bytes) {
+    copy_some(by, bytes, kSize);
+  };
+  std::vector<std::byte> first(kSize.count());
+  const std::vector<std::byte> second(kSize.count());
+  const auto without = staging("staging_threshold:1MiB");
+  for (int i = 0; i < 3; ++i) copy(*without, first);
+  EXPECT_EQ(without->registrations(), nullptr);
+  EXPECT_EQ(without->stats().pinned, 0U);
+  EXPECT_EQ(device_->calls(Primitive::kRegisterHost), 0U);
+
+  // Room for one of them, with the pages at its ends.
+  const auto with = staging("staging_threshold:1MiB,staging_pin_limit:3MiB");
+  ASSERT_NE(with->registrations(), nullptr);
+  for (int i = 0; i < 3; ++i) copy(*with, first);
+  EXPECT_EQ(with->stats().staged, kSize.count()) << "the first time";
+  EXPECT_EQ(with->stats().pinned, 2 * kSize.count()) << "and from then on";
+  EXPECT_EQ(device_->calls(Primitive::kRegisterHost), 1U);
+  // A copy that is the driver's by its size would not be waited for: this memory is pinned.
+  copy_some(*with, first, 4_KiB);
+  EXPECT_EQ(with->stats().direct, 0U);
+  EXPECT_EQ(with->stats().pinned, 2 * kSize.count() + 4096);
+  // The other one takes its place: at the limit, what was used longest ago goes.
+  for (int i = 0; i < 5; ++i) copy(*with, second);
+  EXPECT_EQ(with->registrations()->stats().evictions, 1U);
+  EXPECT_EQ(with->registrations()->stats().ranges, 1U);
+  EXPECT_LE(with->registrations()->stats().peak_bytes, 3_MiB);
+  EXPECT_GT(with->stats().pinned, 3 * kSize.count());
+  MemoryGone(second.data(), kSize);
+  EXPECT_EQ(with->registrations()->stats().ranges, 0U);
+  EXPECT_EQ(device_->calls(Primitive::kUnregisterHost), 2U);
 }
 
 TEST_F(StagingKeysTest, StagingThreads) {

@@ -37,9 +37,12 @@ Block* HostSegments::TakeLarge(std::uint64_t size) {
 }
 
 Block* HostSegments::TakeAny(std::uint64_t size, std::uint64_t alignment) {
-  if (Block* const block = small_.Allocate(size, alignment); block != nullptr) return block;
+  const std::uint64_t room = alignment > kQuantum ? size + alignment - kQuantum : size;
+  if (Block* const fit = small_.FindFitAmongAll(room); fit != nullptr) {
+    return small_.Take(fit, (fit->address + alignment - 1) / alignment * alignment, size);
+  }
   const std::uint64_t pages = RoundToPages(size);
-  Block* const fit = large_.FindFit(pages);
+  Block* const fit = large_.FindFitAmongAll(pages);
   return fit == nullptr ? nullptr : TakeFrom(fit, pages);
 }
 

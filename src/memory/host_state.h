@@ -108,7 +108,9 @@ class HostAllocator::State {
   // The driver. None of these is called with the lock held.
   // Adds a segment whose bytes are accounted for already; on an error they are not any more. With a
   // request, cuts its block and hands that out.
-  Result<void*> Grow(std::uint64_t growth, Kind kind, const Request* request) KEEL_EXCLUDES(mutex_);
+  enum class Who : std::uint8_t { kCaller, kBackground };
+  Result<void*> Grow(std::uint64_t growth, Kind kind, const Request* request,
+                     Who who = Who::kCaller) KEEL_EXCLUDES(mutex_);
   Status GiveBack(Memories memories) KEEL_EXCLUDES(mutex_);
   Status WaitFor(const DeferredBlocks::Waiting& waiting) KEEL_EXCLUDES(mutex_);
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "base/fork.h"
 #include "keel/base/log.h"
@@ -14,6 +15,13 @@ namespace {
 
 bool IsPinned(hal::Device& device, const void* pointer) {
   return device.GetHostAddress(pointer).ok();
+}
+
+Status NotTheirs(std::string_view what) {
+  return InvalidArgument(fmt::format(
+      "the {} is pinned only while copies that wait need it (staging_pin_limit); use memory of "
+      "HostAllocator, or a copy that waits",
+      what));
 }
 
 }  // namespace
@@ -41,6 +49,11 @@ hal::DeviceName DeviceMemory::name() const {
   return {.driver = device_->info().driver, .ordinal = device_->info().ordinal};
 }
 
+bool DeviceMemory::IsLent(const void* pointer, Bytes size) const {
+  const std::shared_ptr<RegistrationCache>& registrations = staging_.registrations();
+  return registrations != nullptr && registrations->Overlaps(pointer, size);
+}
+
 // Between the device and pinned memory, until it is done.
 Status DeviceMemory::Transfer(hal::StreamHandle stream, const hal::Copy& copy, Deadline deadline) {
   KEEL_ASSIGN(const hal::CaptureState state, device_->GetCaptureState(stream));
@@ -61,7 +74,7 @@ Status DeviceMemory::Transfer(hal::StreamHandle stream, const hal::Copy& copy, D
 Status DeviceMemory::CopyToDevice(hal::StreamHandle stream, DeviceAddress destination,
                                   const void* source, Bytes size, Deadline deadline) {
   if (size.empty()) return OkStatus();
-  if (!IsPinned(*device_, source)) {
+  if (IsLent(source, size) || !IsPinned(*device_, source)) {
     return staging_.CopyToDevice(stream, destination, source, size, deadline);
   }
   return Transfer(stream,
@@ -74,7 +87,7 @@ Status DeviceMemory::CopyToDevice(hal::StreamHandle stream, DeviceAddress destin
 Status DeviceMemory::CopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source,
                                 Bytes size, Deadline deadline) {
   if (size.empty()) return OkStatus();
-  if (!IsPinned(*device_, destination)) {
+  if (IsLent(destination, size) || !IsPinned(*device_, destination)) {
     return staging_.CopyToHost(stream, destination, source, size, deadline);
   }
   return Transfer(stream,
@@ -87,6 +100,7 @@ Status DeviceMemory::CopyToHost(hal::StreamHandle stream, void* destination, Dev
 Status DeviceMemory::EnqueueCopyToDevice(hal::StreamHandle stream, DeviceAddress destination,
                                          const void* source, Bytes size) {
   if (size.empty()) return OkStatus();
+  if (IsLent(source, size)) return NotTheirs("source");
   KEEL_TRY(device_->GetHostAddress(source).status().Annotate("the source is not pinned"));
   return device_->EnqueueCopy(stream, {.destination = hal::Location::On(device_->id(), destination),
                                        .source = hal::Location::Host(source),
@@ -96,6 +110,7 @@ Status DeviceMemory::EnqueueCopyToDevice(hal::StreamHandle stream, DeviceAddress
 Status DeviceMemory::EnqueueCopyToHost(hal::StreamHandle stream, void* destination,
                                        DeviceAddress source, Bytes size) {
   if (size.empty()) return OkStatus();
+  if (IsLent(destination, size)) return NotTheirs("destination");
   KEEL_TRY(device_->GetHostAddress(destination).status().Annotate("the destination is not pinned"));
   return device_->EnqueueCopy(stream, {.destination = hal::Location::Host(destination),
                                        .source = hal::Location::On(device_->id(), source),

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/forked_child_test.h"
+#include "base/soon_test.h"
 #include "hal/sim_devices_test.h"
 #include "keel/hal/stream.h"
 
@@ -131,6 +132,56 @@ TEST_F(ProcessMemoryTest, TheHostsPartsAreConfiguredToo) {
   EXPECT_EQ(set->staging().stats().staged, (1_MiB).count());
   ASSERT_TRUE(IsOk(set->allocator().Free(block)));
   ASSERT_TRUE(IsOk(stream.Synchronize()));
+}
+
+// The keys reach the sets of the process, and with them C, Python and PyTorch.
+TEST_F(ProcessMemoryTest, MemoryThatIsCopiedAgainIsPinnedIfThatIsAllowed) {
+  constexpr Bytes kSize = 2_MiB;
+  std::vector<std::uint8_t> bytes(kSize.count(), 7);
+  std::vector<std::uint8_t> back(kSize.count());
+  for (const bool pins : {false, true}) {
+    ProcessMemory memory(registry_, AllocatorConfig::Parse(pins ? "staging_pin_limit:64MiB" : ""));
+    const auto set = Need(memory.For());
+    const hal::Stream stream = Need(hal::Stream::Create(set->device()));
+    const DeviceAddress block = Need(set->allocator().Allocate(kSize, stream.get()));
+    for (int i = 0; i < 4; ++i) {
+      ++bytes[5];
+      ASSERT_TRUE(IsOk(set->CopyToDevice(stream.get(), block, bytes.data(), kSize)));
+    }
+    ASSERT_TRUE(IsOk(set->CopyToHost(stream.get(), back.data(), block, kSize)));
+    EXPECT_EQ(back, bytes);
+    EXPECT_EQ(set->staging().stats().pinned, pins ? 3 * kSize.count() : 0U);
+    EXPECT_EQ(set->device()->GetHostAddress(bytes.data()).ok(), pins);
+    // Pinned, but not for the caller: nobody would know when such a copy is done.
+    EXPECT_EQ(set->EnqueueCopyToDevice(stream.get(), block, bytes.data(), kSize).code(),
+              StatusCode::kInvalidArgument);
+    EXPECT_EQ(set->EnqueueCopyToHost(stream.get(), bytes.data(), block, kSize).code(),
+              StatusCode::kInvalidArgument);
+    // More than what is pinned, from its start.
+    MemoryGone(bytes.data(), kSize / 2);
+    EXPECT_FALSE(set->device()->GetHostAddress(bytes.data()).ok());
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE(IsOk(set->CopyToDevice(stream.get(), block, bytes.data(), kSize / 2)));
+    }
+    ASSERT_TRUE(IsOk(set->CopyToDevice(stream.get(), block, bytes.data(), kSize)));
+    ASSERT_TRUE(IsOk(set->CopyToHost(stream.get(), back.data(), block, kSize)));
+    EXPECT_EQ(back, bytes);
+    ASSERT_TRUE(IsOk(set->allocator().Free(block)));
+  }
+}
+
+TEST_F(ProcessMemoryTest, AThreadKeepsPinnedMemoryAheadIfItMay) {
+  for (const bool ahead : {false, true}) {
+    ProcessMemory memory(registry_,
+                         AllocatorConfig::Parse(ahead ? "host_background_reserve:2MiB" : ""));
+    const auto set = Need(memory.For());
+    const auto held = [&] { return set->host().stats().memory.allocated_bytes.current; };
+    if (ahead) {
+      EXPECT_TRUE(Soon([&] { return held() >= 2 << 20; }));
+    } else {
+      EXPECT_EQ(held(), 0);
+    }
+  }
 }
 
 // Whichever of two devices was asked for first, and with memory that was there before the other.

@@ -30,6 +30,7 @@ class RegistrationTable {
   Status Usable() KEEL_EXCLUDES(mutex_);
   // The key of a pinned range that contains [start, end), with one more user; or nothing.
   std::optional<std::uint64_t> Find(std::uint64_t start, std::uint64_t end) KEEL_EXCLUDES(mutex_);
+  bool Overlaps(std::uint64_t start, std::uint64_t end) KEEL_EXCLUDES(mutex_);
   Result<std::uint64_t> Pin(std::uint64_t start, std::uint64_t end) KEEL_EXCLUDES(mutex_);
   bool SeenOften(std::uint64_t start, std::uint64_t end) KEEL_EXCLUDES(mutex_);
   void Release(std::uint64_t key) noexcept KEEL_EXCLUDES(mutex_);
@@ -75,6 +76,7 @@ class RegistrationTable {
   mutable Mutex mutex_;
   CondVar changed_;  // a range has lost a user, or is not busy any more
   Ranges ranges_ KEEL_GUARDED_BY(mutex_);
+  bool any_marked_ KEEL_GUARDED_BY(mutex_) = false;  // since Maintain looked
   std::uint64_t clock_ KEEL_GUARDED_BY(mutex_) = 0;
   // How often LeaseIfSeen was asked for a range that is not pinned, by a mix of start and end: a
   // collision pins one turn too early, which does no harm.
@@ -117,7 +119,14 @@ std::optional<std::uint64_t> RegistrationTable::Find(std::uint64_t start, std::u
   return found->first;
 }
 
+bool RegistrationTable::Overlaps(std::uint64_t start, std::uint64_t end) {
+  MutexLock lock(mutex_);
+  const auto found = FirstOverlapLocked(start);
+  return found != ranges_.end() && found->second.start < end;
+}
+
 void RegistrationTable::MarkForRoomLocked(std::uint64_t needed) {
+  any_marked_ = true;
   std::vector<Ranges::iterator> idle;
   for (auto at = ranges_.begin(); at != ranges_.end(); ++at) {
     if (Idle(at->second)) idle.push_back(at);
@@ -252,7 +261,10 @@ Status RegistrationTable::Maintain() {
   std::vector<Claim> claims;
   {
     MutexLock lock(mutex_);
+    if (!any_marked_) return OkStatus();
+    any_marked_ = false;
     for (auto at = ranges_.begin(); at != ranges_.end(); ++at) {
+      // One that somebody holds is left as it is: it was used since.
       if (at->second.marked && Idle(at->second)) claims.push_back(Take(at));
     }
     stats_.evictions += claims.size();
@@ -353,6 +365,11 @@ RegistrationLease RegistrationCache::Find(const void* pointer, Bytes size) {
   if (!pages.ok() || !table_->Usable().ok()) return {};
   const auto key = table_->Find(pages->start, pages->end);
   return key ? RegistrationLease(table_, *key) : RegistrationLease();
+}
+
+bool RegistrationCache::Overlaps(const void* pointer, Bytes size) {
+  const Result<Pages> pages = PagesOf(pointer, size);
+  return pages.ok() && table_->here() && table_->Overlaps(pages->start, pages->end);
 }
 
 RegistrationLease RegistrationCache::LeaseIfSeen(const void* pointer, Bytes size) {

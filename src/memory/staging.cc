@@ -56,6 +56,21 @@ class Chunks {
   std::uint64_t buffered_;
 };
 
+// If the limit of the cache was in the way of a copy, there is room after it.
+class RoomAtEnd {
+ public:
+  explicit RoomAtEnd(RegistrationCache* cache) : cache_(cache) {}
+  RoomAtEnd(const RoomAtEnd&) = delete;
+  RoomAtEnd& operator=(const RoomAtEnd&) = delete;
+  ~RoomAtEnd() {
+    const Status made = cache_ == nullptr ? OkStatus() : cache_->Maintain();
+    if (!made.ok()) Log(LogLevel::kWarn, "Staging: memory stays pinned: " + made.ToString());
+  }
+
+ private:
+  RegistrationCache* const cache_;
+};
+
 hal::Location At(const hal::Location& side, std::uint64_t offset) {
   return {side.device, side.address + offset};
 }
@@ -85,6 +100,7 @@ class Staging::Line {
                       Bytes size, Deadline deadline);
   Status CopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source, Bytes size,
                     Deadline deadline);
+  const std::shared_ptr<RegistrationCache>& registrations() const { return registrations_; }
   Stats stats() const {
     return {.staged = staged_.load(std::memory_order_relaxed),
             .direct = direct_.load(std::memory_order_relaxed),
@@ -304,8 +320,11 @@ Status Staging::Line::Choose(hal::StreamHandle stream, const hal::Copy& whole, c
   using Clock = std::chrono::steady_clock;
   if (!home_.here()) return device_.Health();
   CopyChoice::Plan plan = choice.For(whole.size);
-  const bool may_be_pinned =
-      registrations_ != nullptr && choice.Unmeasured(whole.size) == CopyChoice::Way::kStaged;
+  // The driver takes memory that the cache has pinned, even a part of it, for the caller's own
+  // pinned memory: it would return before the copy is done, or refuse what is pinned in part.
+  const bool known = registrations_ != nullptr && registrations_->Overlaps(host, whole.size);
+  const bool may_be_pinned = known || (registrations_ != nullptr &&
+                                       choice.Unmeasured(whole.size) == CopyChoice::Way::kStaged);
   const bool drivers = plan.way == CopyChoice::Way::kDriver && !plan.measure;
   if (whole.size.empty() || (drivers && !may_be_pinned)) return CopyDirectly(stream, whole);
   KEEL_ASSIGN(const bool capturing, Capturing(stream));
@@ -315,6 +334,8 @@ Status Staging::Line::Choose(hal::StreamHandle stream, const hal::Copy& whole, c
     const RegistrationLease lease = registrations_->LeaseIfSeen(host, whole.size);
     if (lease) return CopyPinned(stream, whole, deadline);
   }
+  const RoomAtEnd room(may_be_pinned ? registrations_.get() : nullptr);
+  if (known) return staged();
   // What else is queued would be timed as well.
   if (plan.measure && !IsIdle(stream)) plan = {choice.Unmeasured(whole.size), false};
   const auto copy = [&] {
@@ -443,15 +464,27 @@ StagingOptions StagingOptions::From(const AllocatorConfig& config) {
   return options;
 }
 
+namespace {
+
+StagingParts PartsFrom(std::shared_ptr<HostAllocator> allocator, const AllocatorConfig& config) {
+  StagingParts parts{.allocator = std::move(allocator), .copy = nullptr};
+  if (config.staging_threads != 0) {
+    parts.copy = std::make_shared<ParallelCopy>(ParallelCopyOptions::From(config));
+  }
+  if (!config.staging_pin_limit.empty()) {
+    parts.registrations = std::make_shared<RegistrationCache>(
+        parts.allocator->device(), RegistrationCacheOptions{.limit = config.staging_pin_limit});
+  }
+  return parts;
+}
+
+}  // namespace
+
 Staging::Staging(StagingParts parts, const StagingOptions& options)
     : line_(MakeSharedHere<Line>(std::move(parts), options)) {}
 
 Staging::Staging(std::shared_ptr<HostAllocator> allocator, const AllocatorConfig& config)
-    : Staging({.allocator = std::move(allocator),
-               .copy = config.staging_threads == 0
-                           ? nullptr
-                           : std::make_shared<ParallelCopy>(ParallelCopyOptions::From(config))},
-              StagingOptions::From(config)) {}
+    : Staging(PartsFrom(std::move(allocator), config), StagingOptions::From(config)) {}
 
 Staging::~Staging() = default;
 
@@ -468,5 +501,9 @@ Status Staging::CopyToHost(hal::StreamHandle stream, void* destination, DeviceAd
 }
 
 Staging::Stats Staging::stats() const { return line_->stats(); }
+
+const std::shared_ptr<RegistrationCache>& Staging::registrations() const {
+  return line_->registrations();
+}
 
 }  // namespace keel::memory

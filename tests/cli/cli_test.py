@@ -15,7 +15,7 @@ class HelpTest(CliTest):
             run = keel(flag)
             self.assert_ok(run)
             for text in ("info", "demo", "--help", "--version", "KEEL_DRIVER", "KEEL_SIM",
-                         "KEEL_LOG", "NO_COLOR"):
+                         "KEEL_ALLOC_CONF", "KEEL_LOG", "NO_COLOR"):
                 self.assertIn(text, run.stdout)
 
     def test_info(self):

@@ -17,10 +17,11 @@ namespace {
 
 constexpr const char* kFooter =
     "Environment:\n"
-    "  KEEL_DRIVER   the driver to use by default, such as sim\n"
-    "  KEEL_SIM      the simulated devices, such as devices:2,memory:8GiB\n"
-    "  KEEL_LOG      how much is logged: off, error, warn, info or debug\n"
-    "  NO_COLOR      set to anything: no colours\n"
+    "  KEEL_DRIVER      the driver to use by default, such as sim\n"
+    "  KEEL_SIM         the simulated devices, such as devices:2,memory:8GiB\n"
+    "  KEEL_ALLOC_CONF  the allocators, such as limit:20GiB,expandable_segments:false\n"
+    "  KEEL_LOG         how much is logged: off, error, warn, info or debug\n"
+    "  NO_COLOR         set to anything: no colours\n"
     "\n"
     "Exit code: 0 done, 1 failed, 2 wrong arguments or environment.\n"
     "'keel SUBCOMMAND --help' shows the options of a subcommand.";

@@ -59,18 +59,22 @@ struct AllocatorConfig {
   // expandable_segments: one address range per stream and pool with memory mapped as needed, where
   // the device has virtual memory.
   bool expandable_segments = true;
-  Bytes large_segment_size{20_MiB};        // large_segment_size_mb: for requests of 1 to 10 MiB
+  // large_segment_size_mb, of plain segments: for requests of 1 to 10 MiB. As with max_split_size,
+  // an allocator with expandable ones logs that it has no effect.
+  Bytes large_segment_size{20_MiB};
   double per_process_memory_fraction = 1;  // of the device's capacity; the lower of it and `limit`
 
   // --- Device memory, Keel's keys ---
-  Bytes limit = kUnlimited;        // limit: what one device's allocator may hold, in all
-  Debug debug = Debug::kOff;       // debug
-  std::uint64_t history = 0;       // history: events to keep in telemetry::EventLog; 0: off
-  bool history_stacks = false;     // history_stacks: with the stack of each
-  Bytes front_cache{2_MiB};        // front_cache: free memory a thread may keep per stream; 0: none
-  Bytes handle_size{16_MiB};       // handle_size: most physical memory mapped at once, large pool
-  Bytes small_handle_size{2_MiB};  // small_handle_size: small pool. Both are rounded up to the
-                                   // device's granularity
+  Bytes limit = kUnlimited;     // limit: what one device's allocator may hold, in all
+  Debug debug = Debug::kOff;    // debug
+  std::uint64_t history = 0;    // history: events to keep in telemetry::EventLog; 0: off
+  bool history_stacks = false;  // history_stacks: with the stack of each
+  // front_cache: free memory that a thread may keep per stream; 0: none. Of plain segments it is
+  // 256 KiB at most.
+  Bytes front_cache{2_MiB};
+  // handle_size: most physical memory mapped at once for requests over 1 MiB, rounded up to the
+  // device's granularity. Of expandable segments, as upkeep.
+  Bytes handle_size{16_MiB};
   double upkeep = 0.02;  // upkeep: part of the time that may go into mapping finer than that
 
   // --- Host memory, PyTorch's keys ---
@@ -84,12 +88,17 @@ struct AllocatorConfig {
   // --- Host memory, Keel's keys ---
   Bytes host_limit = kUnlimited;  // host_limit: pinned memory held in all
   Bytes host_cache = kUnlimited;  // host_cache: past this, memory is the driver's again when freed
+  // host_background_reserve: a thread keeps so much free, and touched, for small requests; 0: none
+  Bytes host_background_reserve{0};
   // staging_threshold: pageable copies from here on are staged. Nothing: where that is measured to
   // be faster, in either direction (StagingOptions).
   std::optional<Bytes> staging_threshold;
   Bytes staging_chunk{4_MiB};        // staging_chunk: in pieces of at most this size
   std::int64_t staging_threads = 0;  // staging_threads: host copy threads; 0: chosen by the machine
-  bool prefault = false;             // prefault: touch the pages of new pinned memory at once
+  // staging_pin_limit: pageable memory that is copied again is pinned, up to this; 0: none is. Its
+  // owner must tell before it goes: MemoryGone (registration_cache.h).
+  Bytes staging_pin_limit{0};
+  bool prefault = false;  // prefault: touch the pages of new pinned memory at once
 
   // Keys that were given and have no effect, each "key: reason".
   std::vector<std::string> warnings;

@@ -209,8 +209,11 @@ class KEEL_EXPORT DeviceAllocator {
   // What a failed request says about the state, for whoever wants it at another time.
   std::string Report();
 
-  // Nothing, or what is wrong with the books. For tests.
+  // Nothing, or what is wrong with the books. For tests. Check adds up, and must be alone:
+  // a request that is under way has taken memory that is in no pool yet. CheckPools looks at what
+  // each pool has, and holds at every moment.
   std::string Check();
+  std::string CheckPools();
 
  private:
   friend class WholeMemory;  // whole_memory.h

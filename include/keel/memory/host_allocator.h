@@ -57,8 +57,8 @@ struct HostAllocatorOptions {
   Bytes small_limit = 1_MiB;
   // So many frees of a stream share an event. More than 1 lengthens how long streams must live.
   std::size_t event_batch = 1;
-  // A thread keeps this much free for small requests, so that they need not wait for the driver. 0:
-  // no thread.
+  // A thread keeps this much free for small requests, and has touched its pages, so that they need
+  // wait neither for the driver nor for the system. 0: no thread.
   Bytes background_reserve{};
   // Taken in one piece with the first request, for requests of all sizes, and kept to the end. One
   // that cannot be had, or is more than the limit, is logged and left out.
@@ -77,7 +77,8 @@ struct HostAllocatorOptions {
   // Of the memory. Nothing: the device's own; -1: wherever the system takes it from.
   std::optional<int> numa_node{};
 
-  // As the keys for host memory say: host_limit, host_cache, prefault and pinned_*.
+  // As the keys for host memory say: host_limit, host_cache,
+  // host_background_reserve, prefault and pinned_*.
   KEEL_EXPORT static HostAllocatorOptions From(const AllocatorConfig& config);
 };
 

@@ -100,6 +100,9 @@ class KEEL_EXPORT RegistrationCache {
   Result<RegistrationLease> Lease(const void* pointer, Bytes size);
   // A range that is pinned: no driver call. An empty lease if it is not.
   RegistrationLease Find(const void* pointer, Bytes size);
+  // Whether a byte of it is in a range that is pinned, or is being pinned or unpinned. The driver
+  // takes such memory for pinned, although it is so only while a lease is held.
+  bool Overlaps(const void* pointer, Bytes size);
   // As Find, and as Lease when this range was asked for often enough. An empty lease is no error:
   // not seen often enough, or it cannot be pinned now.
   RegistrationLease LeaseIfSeen(const void* pointer, Bytes size);
@@ -107,8 +110,8 @@ class KEEL_EXPORT RegistrationCache {
   // The memory is about to go: unpins every range that overlaps it. Waits for their leases (so the
   // caller must hold none) and perhaps for the device.
   Status Invalidate(const void* pointer, Bytes size);
-  // Unpins what was marked to make room. The first error; what failed stays, and may be tried
-  // again.
+  // Unpins what was marked to make room; costs nothing if nothing was. The first error; what failed
+  // stays, and may be tried again.
   Status Maintain();
   // Unpins what nobody holds, the range used longest ago first, until at most `target` is pinned.
   Status Trim(Bytes target = Bytes(0));

@@ -17,7 +17,9 @@
 // capture (a graph must not hold a buffer of ours), and when the allocator has no memory.
 //
 // With a RegistrationCache, host memory that is seen again is pinned and transferred without any
-// buffer; see there what its owner must promise.
+// buffer; see there what its owner must promise. Whoever finds that the limit of the cache is in
+// the way makes room after its own copy (RegistrationCache::Maintain), which may wait for the
+// device.
 //
 // On an error a part of the destination may have been written. Thread-safe: any number of callers,
 // on any streams of the device. Calls must have returned before it is destroyed.
@@ -80,7 +82,7 @@ class KEEL_EXPORT Staging {
   };
 
   explicit Staging(StagingParts parts, const StagingOptions& options = {});
-  // As staging_threshold, staging_chunk and staging_threads say.
+  // As staging_threshold, staging_chunk, staging_threads and staging_pin_limit say.
   Staging(std::shared_ptr<HostAllocator> allocator, const AllocatorConfig& config);
   ~Staging();
   Staging(const Staging&) = delete;
@@ -94,6 +96,8 @@ class KEEL_EXPORT Staging {
                     Deadline deadline = Deadline::Never());
 
   Stats stats() const;
+  // Null: nothing is pinned.
+  const std::shared_ptr<RegistrationCache>& registrations() const;
 
  private:
   class Line;
