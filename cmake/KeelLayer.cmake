@@ -54,3 +54,16 @@ function(keel_test)
     DISCOVERY_TIMEOUT 120
     PROPERTIES LABELS ${arg_LABEL})
 endfunction()
+
+# keel_tool_test(NAME <test> LABEL <label> TOOL <program> COMMAND <program> <argument>...)
+#
+# A test that needs a program of the machine. It is always in ctest, and the program is looked for
+# when it runs: what CMake did not find stays out of a tree until that is configured again, and nobody
+# misses a test that is left out. Without the program the test is skipped, and says so.
+function(keel_tool_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;LABEL;TOOL" "COMMAND")
+  add_test(NAME ${arg_NAME}
+    COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/if_installed.py
+            ${arg_TOOL} ${arg_COMMAND})
+  set_tests_properties(${arg_NAME} PROPERTIES LABELS ${arg_LABEL} SKIP_RETURN_CODE 77)
+endfunction()

@@ -3,6 +3,8 @@
 
 import contextlib
 import io
+import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -184,6 +186,33 @@ class VendorNamesTest(TreeTest):
         self.assert_passes()
         self.write("src/hal/a.cc", "cuda::Driver();  // vendor-ok:\n")
         self.assert_fails_at("src/hal/a.cc:1")
+
+
+class IfInstalledTest(unittest.TestCase):
+    """What runs the tests that need a tool: found when they run, and missed loudly."""
+
+    def run_with(self, folder, *command):
+        """(exit code, what was said) where only the programs in `folder` are installed."""
+        ran = subprocess.run(
+            [sys.executable, "-B", str(ROOT / "tests" / "if_installed.py"), *command],
+            env={**os.environ, "PATH": str(folder)}, capture_output=True, text=True, check=False)
+        return ran.returncode, ran.stdout
+
+    def test_a_missing_tool_is_said_and_skipped(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(self.run_with(folder, "the-tool", "/bin/true"),
+                             (77, "skipped: the-tool is not installed\n"))
+            tool = Path(folder) / "the-tool"
+            tool.write_text("#!/bin/sh\necho ran; exit 3\n", encoding="utf-8")
+            tool.chmod(0o755)
+            self.assertEqual(self.run_with(folder, "the-tool", "the-tool"), (3, "ran\n"))
+
+    def test_no_test_depends_on_what_cmake_found(self):
+        """A tool that is found when the tree is configured is missing in one that was before."""
+        found = [str(path.relative_to(ROOT)) for path in ROOT.glob("*/**/CMakeLists.txt")
+                 if path.relative_to(ROOT).parts[0] in ("src", "tests", "tools", "benchmarks")
+                 and "find_program(" in path.read_text(encoding="utf-8")]
+        self.assertEqual(found, [])
 
 
 if __name__ == "__main__":

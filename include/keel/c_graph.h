@@ -222,6 +222,9 @@ typedef struct keel_executable_options {
                       -1: none */
   keel_scratch_arena scratch; /* NULL: in the slots */
   keel_memory_budget budget;  /* NULL: as much as there is */
+  int32_t alias_outputs; /* not 0: outputs that are held are read at a second, read-only address
+                            of their memory; costs whole handles of each slot */
+  int32_t reserved_0;    /* 0 */
 } keel_executable_options;
 
 /* Where a binding's bytes are. The same address with another `generation` is other memory; 0: not

@@ -247,7 +247,8 @@ ExecutableRef CreateExecutable(const ProgramRef& program, int slots, bool eager,
                                int kept_traces, int warm_up,
                                const std::shared_ptr<graph::ScratchArena>& scratch,
                                const std::shared_ptr<graph::MemoryBudget>& budget,
-                               const nb::object& array_type, const nb::object& span) {
+                               bool alias_outputs, const nb::object& array_type,
+                               const nb::object& span) {
   graph::ExecutableOptions options;
   options.slots = slots;
   options.mode = eager ? graph::Mode::kEager : graph::Mode::kGraph;
@@ -256,6 +257,7 @@ ExecutableRef CreateExecutable(const ProgramRef& program, int slots, bool eager,
   options.warm_up = warm_up;
   options.scratch = scratch;
   options.budget = budget;
+  options.alias_outputs = alias_outputs;
   auto made = WithoutInterpreter([&] {
     return graph::Executable::Create(program.program, program.device.memory, std::move(options));
   });
@@ -500,8 +502,8 @@ void BindGraph(nb::module_& m) {
           nb::arg("timeout").none());
   m.def("create_executable", &CreateExecutable, nb::arg("program"), nb::arg("slots"),
         nb::arg("eager"), nb::arg("patience"), nb::arg("kept_traces"), nb::arg("warm_up"),
-        nb::arg("scratch").none(), nb::arg("budget").none(), nb::arg("array_type"),
-        nb::arg("span"));
+        nb::arg("scratch").none(), nb::arg("budget").none(), nb::arg("alias_outputs"),
+        nb::arg("array_type"), nb::arg("span"));
 }
 
 }  // namespace keel::python

@@ -364,6 +364,7 @@ def create_executable(
     warm_up: int,
     scratch: ScratchArena | None,
     budget: MemoryBudget | None,
+    alias_outputs: bool,
     array_type: type[Any],
     span: Callable[[Any, str], tuple[int, int]],
 ) -> Executable: ...

@@ -319,7 +319,9 @@ class Executable:
     ``eager``: every command on the stream, every time, with the same results. ``warm_up``: eager
     steps before the first recording; None: one if there are traced functions. ``kept_traces``: of a
     traced function, for as many sets of addresses. ``patience``: seconds that its end waits for
-    steps that run. It takes memory with the first step.
+    steps that run. ``alias_outputs``: outputs that are held are read at a second address of their
+    memory, which cannot be written; each slot takes whole handles for them (2 MiB on most devices).
+    It takes memory with the first step.
 
     Any thread may use it. A function that it calls must not launch a step of it.
     """
@@ -337,6 +339,7 @@ class Executable:
         patience: float = 10.0,
         scratch: ScratchArena | None = None,
         budget: MemoryBudget | None = None,
+        alias_outputs: bool = False,
     ) -> None:
         if warm_up is not None and warm_up < 0:
             raise ValueError(f"warm_up is a number of steps, or None, not {warm_up}")
@@ -350,6 +353,7 @@ class Executable:
             -1 if warm_up is None else warm_up,
             None if scratch is None else scratch._raw,
             None if budget is None else budget._raw,
+            alias_outputs,
             Array,
             span_of,
         )

@@ -66,6 +66,8 @@ Result<graph::ExecutableOptions> OptionsOf(const keel_executable_options& from) 
     KEEL_ASSIGN(const auto budget, Find(from.budget));
     options.budget = budget->budget;
   }
+  options.alias_outputs = from.alias_outputs != 0;
+  if (from.reserved_0 != 0) return InvalidArgument("reserved_0 of the options must be 0");
   return options;
 }
 

@@ -184,9 +184,18 @@ class CapiGraphTest : public CapiTest {
   // y, in place, is filled with sevens; before that `function` is called.
   keel_executable Make(keel_trace_function function, void* data, int slots = 2,
                        decltype(&keel_program_builder_traced) add = keel_program_builder_traced) {
+    keel_executable_options options{};
+    options.struct_size = sizeof options;
+    options.slots = slots;
+    keel_executable executable = nullptr;
+    EXPECT_EQ(Create(function, data, options, &executable, add), KEEL_STATUS_OK);
+    return executable;
+  }
+  keel_status Create(keel_trace_function function, void* data,
+                     const keel_executable_options& options, keel_executable* executable,
+                     decltype(&keel_program_builder_traced) add = keel_program_builder_traced) {
     keel_program_builder builder = nullptr;
     keel_program program = nullptr;
-    keel_executable executable = nullptr;
     EXPECT_EQ(keel_program_builder_create(device_, "sevens", &builder), KEEL_STATUS_OK);
     EXPECT_EQ(
         keel_program_builder_bind(builder, "y", 64, KEEL_BINDING_OUT, KEEL_POLICY_IN_PLACE, &y_),
@@ -198,12 +207,9 @@ class CapiGraphTest : public CapiTest {
     EXPECT_EQ(keel_program_builder_fill(builder, &whole, 7, 1), KEEL_STATUS_OK);
     EXPECT_EQ(keel_program_builder_build(builder, &program), KEEL_STATUS_OK)
         << keel_last_error_message();
-    keel_executable_options options{};
-    options.struct_size = sizeof options;
-    options.slots = slots;
-    EXPECT_EQ(keel_executable_create(program, &options, &executable), KEEL_STATUS_OK);
+    const keel_status status = keel_executable_create(program, &options, executable);
     EXPECT_EQ(keel_program_close(program), KEEL_STATUS_OK);
-    return executable;
+    return status;
   }
 
   std::uint32_t y_ = 0;
@@ -220,6 +226,52 @@ TEST_F(CapiGraphTest, WhatAFunctionThrowsIsAnError) {
   EXPECT_THAT(keel_last_error_message(), HasSubstr("'function': it threw: the reason"));
   EXPECT_EQ(keel_lease_close(lease), KEEL_STATUS_OK);
   EXPECT_EQ(keel_executable_close(executable), KEEL_STATUS_OK);
+}
+
+TEST_F(CapiGraphTest, AHeldOutputThatIsAliasedCannotBeWritten) {
+  keel_executable_options options{};
+  options.struct_size = sizeof options;
+  options.alias_outputs = 1;
+  // A caller whose struct has no such field yet gets what it always got.
+  for (const std::size_t size :
+       {sizeof options, offsetof(keel_executable_options, alias_outputs)}) {
+    options.struct_size = size;
+    const bool aliased = size == sizeof options;
+    keel_executable executable = nullptr;
+    ASSERT_EQ(Create(nullptr, nullptr, options, &executable), KEEL_STATUS_OK);
+    keel_lease lease = nullptr;
+    keel_output output = nullptr;
+    ASSERT_EQ(keel_executable_acquire(executable, nullptr, -1, &lease), KEEL_STATUS_OK);
+    ASSERT_EQ(keel_lease_launch(lease, -1), KEEL_STATUS_OK) << keel_last_error_message();
+    ASSERT_EQ(keel_lease_hold(lease, y_, &output), KEEL_STATUS_OK);
+    std::uint64_t written = 0;
+    std::uint64_t read = 0;
+    std::uint64_t bytes = 0;
+    EXPECT_EQ(keel_lease_get_address(lease, y_, &written), KEEL_STATUS_OK);
+    EXPECT_EQ(keel_output_get(output, &read, &bytes), KEEL_STATUS_OK);
+    EXPECT_EQ(read != written, aliased);
+    EXPECT_EQ(bytes, 64u);
+    const auto memory = *memory::ProcessMemory::Global().For({.driver = "sim", .ordinal = 0});
+    const hal::Stream stream = *hal::Stream::Create(memory->device());
+    ASSERT_EQ(keel_lease_wait(lease, -1), KEEL_STATUS_OK);
+    std::array<char, 64> seen{};
+    EXPECT_TRUE(memory
+                    ->CopyToHost(stream.get(), seen.data(), DeviceAddress(read), Bytes(seen.size()),
+                                 Deadline::Never())
+                    .ok());
+    EXPECT_THAT(seen, testing::Each(7));
+    const hal::Fill fill{.destination = DeviceAddress(read), .value = 1, .width = 1, .count = 1};
+    EXPECT_EQ(memory->device()->EnqueueFill(stream.get(), fill).ok(), !aliased);
+    EXPECT_TRUE(stream.Synchronize(Deadline::Never()).ok());
+    EXPECT_EQ(keel_output_close(output), KEEL_STATUS_OK);
+    EXPECT_EQ(keel_lease_close(lease), KEEL_STATUS_OK);
+    EXPECT_EQ(keel_executable_close(executable), KEEL_STATUS_OK);
+  }
+  options.struct_size = sizeof options;
+  options.reserved_0 = 1;
+  keel_executable executable = nullptr;
+  EXPECT_EQ(Create(nullptr, nullptr, options, &executable), KEEL_STATUS_INVALID_ARGUMENT);
+  EXPECT_THAT(keel_last_error_message(), HasSubstr("reserved_0"));
 }
 
 TEST_F(CapiGraphTest, ALibrarysGraphIsPartOfTheStep) {

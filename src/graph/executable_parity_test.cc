@@ -1,11 +1,14 @@
 // Steps of many threads on many slots and devices, with inputs that change and move, beside the
-// same steps without any graph: bit for bit.
+// same steps without any graph: bit for bit. On simulated devices, whose streams are delayed, and
+// on the first real one, where there is one.
 #include <cstdlib>
+#include <ostream>
 #include <random>
 #include <thread>
 #include <tuple>
 
 #include "graph/graph_test.h"
+#include "keel/hal/driver.h"
 #include "keel/hal/memory.h"
 
 namespace keel::graph {
@@ -18,7 +21,13 @@ int StepsOf(int threads) {
   return std::max(96 / threads, 6);
 }
 
-using Combination = std::tuple<int, int, int>;  // slots, threads, devices
+enum class Where { kSimulated, kReal };
+
+void PrintTo(Where where, std::ostream* out) {
+  *out << (where == Where::kReal ? "real" : "simulated");
+}
+
+using Combination = std::tuple<Where, int, int, int>;  // ..., slots, threads, devices
 
 class ParityTest : public ::testing::TestWithParam<Combination> {
  protected:
@@ -66,6 +75,25 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
     rig->eager = Need(Executable::Create(program, rig->bench.memory(),
                                          {.slots = slots, .mode = Mode::kEager, .costs = costs}));
     return rig;
+  }
+
+  // The first real driver whose device can run this test; null where there is none, and why not.
+  static hal::Driver* FindReal(std::string& reasons) {
+    for (hal::Driver* const driver : hal::Registry::Global().drivers()) {
+      if (driver->simulated()) continue;
+      const Status status = CanRun(*driver);
+      if (status.ok()) return driver;
+      reasons += "; " + std::string(driver->name()) + ": " + status.ToString();
+    }
+    return nullptr;
+  }
+  // A device that is there and cannot be opened is a failure of Open, not a reason to skip.
+  static Status CanRun(hal::Driver& driver) {
+    KEEL_ASSIGN(const std::vector<hal::DeviceInfo> devices, driver.Enumerate());
+    if (devices.empty()) return Unavailable("it has no device");
+    const auto device = Need(driver.Open(0));
+    if (!device->capabilities().graphs) return Unimplemented("its device has no graphs");
+    return device->StandardKernels().status();
   }
 
   // One thread's steps. `b` is where its device reads it: perhaps a peer's memory.
@@ -121,13 +149,21 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
 };
 
 TEST_P(ParityTest, StepsGiveBitForBitWhatTheyGiveWithoutGraphs) {
-  const auto [slots, threads, devices] = GetParam();
-  const auto driver =
-      Need(sim::CreateSimDriver({.devices = devices,
-                                 .memory = 256_MiB,
-                                 .arena = 8_GiB,
-                                 .seed = static_cast<std::uint64_t>(slots + threads),
-                                 .delay_us = 20}));
+  const auto [where, slots, threads, devices] = GetParam();
+  std::unique_ptr<hal::Driver> simulated;
+  hal::Driver* driver = nullptr;
+  if (where == Where::kReal) {
+    std::string reasons;
+    driver = FindReal(reasons);
+    if (driver == nullptr) GTEST_SKIP() << "no real device" << reasons;
+  } else {
+    simulated = Need(sim::CreateSimDriver({.devices = devices,
+                                           .memory = 256_MiB,
+                                           .arena = 8_GiB,
+                                           .seed = static_cast<std::uint64_t>(slots + threads),
+                                           .delay_us = 20}));
+    driver = simulated.get();
+  }
   std::vector<std::unique_ptr<Rig>> rigs;
   std::vector<hal::Device*> all;
   for (int i = 0; i < devices; ++i) {
@@ -161,14 +197,20 @@ TEST_P(ParityTest, StepsGiveBitForBitWhatTheyGiveWithoutGraphs) {
 }
 
 std::string Name(const ::testing::TestParamInfo<Combination>& info) {
-  const auto [slots, threads, devices] = info.param;
+  const auto [where, slots, threads, devices] = info.param;
   return std::to_string(slots) + "slots" + std::to_string(threads) + "threads" +
          std::to_string(devices) + "devices";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ParityTest,
-                         ::testing::Combine(::testing::Values(1, 2, 3, 8),
+                         ::testing::Combine(::testing::Values(Where::kSimulated),
+                                            ::testing::Values(1, 2, 3, 8),
                                             ::testing::Values(1, 4, 16), ::testing::Values(1, 8)),
+                         Name);
+INSTANTIATE_TEST_SUITE_P(Real, ParityTest,
+                         ::testing::Combine(::testing::Values(Where::kReal),
+                                            ::testing::Values(1, 2, 3, 8),
+                                            ::testing::Values(1, 4, 16), ::testing::Values(1)),
                          Name);
 
 }  // namespace

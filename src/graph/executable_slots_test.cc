@@ -485,7 +485,6 @@ TEST_F(SlotsTest, ManyThreadsMakeTheSlotsOnce) {
   }
 }
 
-// G2: what a first step could not make, the next one makes.
 // What a recording has beside the program's own commands: the end's mark, or two kernels where
 // something is copied both ways, of which the second one marks.
 TEST_F(SlotsTest, AStepHasFewNodesOfItsOwn) {
@@ -543,6 +542,7 @@ TEST_F(SlotsTest, ManyPiecesAreCopiedAsFewAre) {
   }
 }
 
+// G2: what a first step could not make, the next one makes.
 TEST_F(SlotsTest, ARecordingThatFailedIsMadeByTheNextStep) {
   const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
   const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 2}));

@@ -548,6 +548,27 @@ def test_memory_that_executables_share() -> None:
         small.step(x=x, w=w)
 
 
+def test_an_aliased_output_is_read_elsewhere_and_cannot_be_written() -> None:
+    x = keel.from_numpy(ramp(1))
+    for aliased in (True, False):
+        executable = graph.Executable(adding()[0], alias_outputs=aliased)
+        executable.bind(w=keel.from_numpy(ramp(2)))
+        for _ in range(3):
+            with executable.acquire() as lease:
+                lease.bind(x=x)
+                written = lease.address("y")
+                lease.launch()
+                y = lease.hold("y")
+            np.testing.assert_array_equal(y.numpy().reshape(N), 2 * ramp(1) + ramp(2))
+            assert (y.address != written) == aliased
+            if aliased:
+                with pytest.raises(keel.Error):
+                    y.copy_from(keel.zeros((2, N // 2), "float32"))
+            else:
+                y.copy_from(keel.zeros((2, N // 2), "float32"))
+            y.close()
+
+
 def test_bytes_beside_an_output_keep_what_they_are_told_to() -> None:
     program, _ = adding()
     executable = graph.Executable(program, slots=1, eager=True)

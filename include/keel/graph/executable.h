@@ -27,7 +27,8 @@
 // Steps. Where the program has traced commands, the first step runs eagerly, because libraries want
 // to have run before they are captured; the next one records, for all slots that are free then.
 // Without traced commands the first step records. After that nothing is recorded again, but for
-// traced commands whose bindings have the policy `retrace`.
+// traced commands: of bindings with the policy `retrace` when they move, and of those with `auto`
+// on purpose, later, when it finds that a binding which it copied stays where it is.
 //
 // Threads. Any thread may call anything of an executable; a lease and a held output are one
 // thread's at a time. Streams must outlive the steps that were launched on them.
