@@ -6,6 +6,7 @@
 
 namespace {
 
+using keel::kernels::Quad;
 using keel::kernels::U32;
 using keel::kernels::U64;
 using keel::kernels::U8;
@@ -22,6 +23,24 @@ struct Machine {
     U64 value;
     asm volatile("ld.u64 %0, [%1];" : "=l"(value) : "l"(from));
     return value;
+  }
+  // Only of quads: what is not aligned is seldom, and slow for other reasons.
+  template <class T>
+  static __attribute__((device)) T LoadPassing(const T* from) {
+    return *from;
+  }
+  template <class T>
+  static __attribute__((device)) void StorePassing(T* to, T value) {
+    *to = value;
+  }
+  static __attribute__((device)) Quad LoadPassing(const Quad* from) {
+    U64 low;
+    U64 high;
+    asm volatile("ld.cs.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(from) : "memory");
+    return Quad{low, high};
+  }
+  static __attribute__((device)) void StorePassing(Quad* to, Quad value) {
+    asm volatile("st.cs.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(value[0]), "l"(value[1]) : "memory");
   }
   static __attribute__((device)) void Gather() { __nvvm_bar_sync(0); }
   static __attribute__((device)) U64 Arrive(U64* at) {

@@ -22,6 +22,15 @@ struct Machine {
   static __attribute__((device)) U64 Fetch(const U64* from) {
     return *reinterpret_cast<const volatile U64*>(from);
   }
+  // Nobody has measured here what telling the caches would bring.
+  template <class T>
+  static __attribute__((device)) T LoadPassing(const T* from) {
+    return *from;
+  }
+  template <class T>
+  static __attribute__((device)) void StorePassing(T* to, T value) {
+    *to = value;
+  }
   static __attribute__((device)) void Gather() {
     // For everybody, and not only for the group: who publishes next releases what its own wave has
     // stored, and on some devices a release within a group waits for no store.

@@ -9,6 +9,9 @@
 //   static std::uint64_t Load(const std::uint64_t* from)         sees what others wrote
 //   static std::uint64_t Fetch(const std::uint64_t* from)        what was there before the kernel
 //                                                                began; on its way at once
+//   static T LoadPassing(const T* from)                          one of very many: the device's
+//   static void StorePassing(T* to, T value)                     caches should keep what else is
+//                                                                in them rather than this
 //   static void Publish(std::uint64_t* to, std::uint64_t value)  for the host to see, after all
 //                                                                that was done before
 //   static void Gather()                                         the group's workers wait for each
@@ -112,25 +115,38 @@ struct Row {
 // In registers, which a struct of two words is not.
 using Quad = U64 __attribute__((vector_size(16)));
 
-template <class T>
+// Neighbours copy neighbouring elements, and each has several on their way at a time: a store may
+// change what a later load sees, so no compiler does it. How far apart those are is known to the
+// compiler, so that their addresses take no registers and more groups have room on the device.
+//
+// The bytes only pass through the caches. Rows that fill those would drive out all else, and each
+// kernel that follows, however little it does, would take longer.
+template <class Machine, class T>
 KEEL_KERNEL_FUNCTION void CopyAs(Worker worker, U8* to, const U8* from, U64 size) {
+  constexpr U64 kNeighbours = 32;
+  constexpr U64 kInFlight = 4;
   T* to_words = reinterpret_cast<T*>(to);
   const T* from_words = reinterpret_cast<const T*>(from);
   const U64 count = size / sizeof(T);
-  const U64 stride = worker.count;
   U64 i = worker.index;
-  // Four on their way at a time: a store may change what a later load sees, so no compiler does it.
-  for (; i + 3 * stride < count; i += 4 * stride) {
-    const T first = from_words[i];
-    const T second = from_words[i + stride];
-    const T third = from_words[i + 2 * stride];
-    const T fourth = from_words[i + 3 * stride];
-    to_words[i] = first;
-    to_words[i + stride] = second;
-    to_words[i + 2 * stride] = third;
-    to_words[i + 3 * stride] = fourth;
+  if (worker.count % kNeighbours != 0) {
+    for (; i < count; i += worker.count) to_words[i] = from_words[i];
+    return;
   }
-  for (; i < count; i += stride) to_words[i] = from_words[i];
+  i = i / kNeighbours * kNeighbours * kInFlight + i % kNeighbours;
+  for (; i + (kInFlight - 1) * kNeighbours < count; i += worker.count * kInFlight) {
+    T element[kInFlight];
+    KEEL_KERNEL_UNROLLED
+    for (U64 k = 0; k < kInFlight; ++k) {
+      element[k] = Machine::LoadPassing(from_words + i + k * kNeighbours);
+    }
+    KEEL_KERNEL_UNROLLED
+    for (U64 k = 0; k < kInFlight; ++k) {
+      Machine::StorePassing(to_words + i + k * kNeighbours, element[k]);
+    }
+  }
+  KEEL_KERNEL_ROLLED
+  for (; i < count; i += kNeighbours) to_words[i] = from_words[i];
 }
 
 // As wide as the alignment of everything allows.
@@ -148,11 +164,11 @@ KEEL_KERNEL_FUNCTION bool CopyRange(Worker worker, Machine& machine, U64 destina
   if (to == nullptr || from == nullptr) return false;
   const U64 width = WidthOf(destination, source, size);
   if (width == 16) {
-    CopyAs<Quad>(worker, to, from, size);
+    CopyAs<Machine, Quad>(worker, to, from, size);
   } else if (width == 4) {
-    CopyAs<U32>(worker, to, from, size);
+    CopyAs<Machine, U32>(worker, to, from, size);
   } else {
-    CopyAs<U8>(worker, to, from, size);
+    CopyAs<Machine, U8>(worker, to, from, size);
   }
   return true;
 }
@@ -160,10 +176,11 @@ KEEL_KERNEL_FUNCTION bool CopyRange(Worker worker, Machine& machine, U64 destina
 // Each piece is one group's: it looks up one row, perhaps far away in the host's memory, and copies
 // with all its workers. Piece i is of row i for the first `direct` of them, so that both are on
 // their way at once. False: the device may not do that.
-template <class Machine>
+template <bool kLastFirst = false, class Machine>
 KEEL_KERNEL_FUNCTION bool CopyTable(Worker group, Worker worker, Machine& machine,
                                     const Piece* pieces, const Row* rows, U64 count, U64 direct) {
-  for (U64 i = group.index; i < count; i += group.count) {
+  for (U64 turn = group.index; turn < count; turn += group.count) {
+    const U64 i = kLastFirst ? count - 1 - turn : turn;
     const U64 row = i < direct ? i : Machine::Fetch(&pieces[i].row);
     const U64 row_destination = Machine::Fetch(&rows[row].destination);
     const U64 row_source = Machine::Fetch(&rows[row].source);
@@ -196,6 +213,9 @@ KEEL_KERNEL_FUNCTION void MarkTogether(Worker group, U64* count, U64* seen) {
 }
 
 // The last group fetches the words. It has no piece where there are more groups than pieces.
+//
+// From the end: the beginnings of the rows come last, and are in the caches when the program
+// begins. The copies out go the other way, and so read first what was copied in last.
 template <class Machine>
 KEEL_KERNEL_FUNCTION void CopyIn(Worker group, Worker worker, Machine& machine, const Piece* pieces,
                                  const Row* rows, U64 count, U64 direct, const U64* far, U64* near,
@@ -203,7 +223,7 @@ KEEL_KERNEL_FUNCTION void CopyIn(Worker group, Worker worker, Machine& machine, 
   if (group.index + 1 == group.count) {
     for (U64 i = worker.index; i < words; i += worker.count) near[i] = Machine::Fetch(far + i);
   }
-  CopyTable(group, worker, machine, pieces, rows, count, direct);
+  CopyTable<true>(group, worker, machine, pieces, rows, count, direct);
 }
 
 // Rows that are a value of the launch, with the sizes of their first pieces: nothing is looked up.
@@ -222,13 +242,14 @@ KEEL_KERNEL_FUNCTION void LeaveNear(Worker worker, const RowValues& rows, U64 co
   }
 }
 
-// One piece to a group. The last one leaves the other rows near.
+// One piece to a group, from the end as well. The last one leaves the other rows near.
 template <class Machine>
 KEEL_KERNEL_FUNCTION void CopyInRows(Worker group, Worker worker, Machine& machine,
                                      const RowValues& rows, const Piece* pieces, U64 count,
                                      U64 direct, Row* near, U64 rows_out) {
   if (group.index + 1 == group.count) LeaveNear(worker, rows, direct, near, rows_out);
-  for (U64 i = group.index; i < count; i += group.count) {
+  for (U64 turn = group.index; turn < count; turn += group.count) {
+    const U64 i = count - 1 - turn;
     const U64 row = i < direct ? i : Machine::Fetch(&pieces[i].row);
     const U64 offset = i < direct ? 0 : Machine::Fetch(&pieces[i].offset);
     const U64 size = i < direct ? rows.size[i] : Machine::Fetch(&pieces[i].size);

@@ -34,6 +34,14 @@ class Machine {
     return std::atomic_ref(*const_cast<kernels::U64*>(from)).load(std::memory_order_acquire);
   }
   static kernels::U64 Fetch(const kernels::U64* from) { return *from; }
+  template <class T>
+  static T LoadPassing(const T* from) {
+    return *from;
+  }
+  template <class T>
+  static void StorePassing(T* to, T value) {
+    *to = value;
+  }
   static void Gather() {}
   static kernels::U64 Arrive(kernels::U64* at) { return std::atomic_ref(*at).fetch_add(1) + 1; }
   static kernels::U64 NowMicros() {

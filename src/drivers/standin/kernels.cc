@@ -34,6 +34,14 @@ class Machine {
     return std::atomic_ref(*const_cast<U64*>(from)).load(std::memory_order_acquire);
   }
   static U64 Fetch(const U64* from) { return *from; }
+  template <class T>
+  static T LoadPassing(const T* from) {
+    return *from;
+  }
+  template <class T>
+  static void StorePassing(T* to, T value) {
+    *to = value;
+  }
   static void Gather() {}
   static U64 Arrive(U64* at) { return std::atomic_ref(*at).fetch_add(1) + 1; }
   static U64 NowMicros() {
