@@ -89,6 +89,15 @@ void FuzzImage(std::span<const std::byte> bytes) {
 
 void FuzzMessage(std::span<const std::byte> bytes) {
   CheckMessage(DecodeTask(bytes), bytes);
+  // What a worker makes of it where it lies.
+  std::vector<std::byte> message(bytes.begin(), bytes.end());
+  const Result<TaskView> view = ViewTask(message);
+  const Result<TaskMessage> task = DecodeTask(bytes);
+  Require(view.status().ToString() == task.status().ToString());
+  if (view.ok()) {
+    Require(view->number == task->number && view->callable == task->callable);
+    Require(std::ranges::equal(view->arguments, task->arguments.Encode()));
+  }
   CheckMessage(DecodeRequest(bytes), bytes);
   CheckMessage(DecodeReply(bytes), bytes);
 }

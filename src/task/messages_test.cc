@@ -32,6 +32,32 @@ TEST(MessagesTest, ATaskComesBackAsItWas) {
   EXPECT_EQ(got.arguments, sent.arguments);
 }
 
+TEST(MessagesTest, ATaskWithoutArgumentsHasNoBytesOfThem) {
+  std::vector<std::byte> bytes = Encode(TaskMessage{.number = 9, .callable = 4});
+  EXPECT_LT(bytes.size(), Encode(SomeTask()).size());
+  EXPECT_TRUE(Need(DecodeTask(bytes)).arguments.empty());
+  EXPECT_TRUE(ArgumentsView(Need(ViewTask(bytes)).arguments.data()).empty());
+  // A block that says so is not the same message.
+  const std::vector<std::byte> none = Arguments().Encode();
+  bytes.insert(bytes.end(), none.begin(), none.end());
+  EXPECT_EQ(DecodeTask(bytes).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ViewTask(bytes).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(MessagesTest, ATaskIsSeenWhereItLies) {
+  const TaskMessage sent = SomeTask();
+  std::vector<std::byte> bytes = Encode(sent);
+  const TaskView view = Need(ViewTask(bytes));
+  EXPECT_EQ(view.number, 9U);
+  EXPECT_EQ(view.callable, 4U);
+  EXPECT_EQ(view.deadline.when(), sent.deadline.when());
+  ASSERT_EQ(Need(Arguments::Decode(view.arguments)), sent.arguments);
+  ArgumentsView::SetAddress(view.arguments.data(), 1, 0x12345678);
+  Arguments moved = sent.arguments;
+  moved.tensors()[1].address = 0x12345678;
+  EXPECT_EQ(Need(DecodeTask(bytes)).arguments, moved);
+}
+
 TEST(MessagesTest, EveryRequestComesBackAsItWas) {
   for (std::uint32_t kind = 1; kind <= kLastRequestKind; ++kind) {
     const Request sent{
