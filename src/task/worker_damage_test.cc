@@ -2,6 +2,7 @@
 // wrong result; an error that says so, and a worker that can be started again.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <random>
 
@@ -108,7 +109,7 @@ TEST_P(WorkerDamageTest, DamagedLanesNeverGiveAWrongResult) {
 TEST_P(WorkerDamageTest, TheErrorSaysSo) {
   const auto worker = Start();
   const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
-  PeerOf(*worker).region().header().answered = 4;
+  std::atomic_ref(PeerOf(*worker).region().header().answered).store(4);
   ASSERT_TRUE(IsOk(worker->Post(1, noop, {}, Deadline::Never())));
   const std::vector<TaskResult> results = Collect(*worker, 1);
   ASSERT_EQ(results.size(), 1U);
