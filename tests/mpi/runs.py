@@ -51,7 +51,7 @@ def environment(process):
 class Run:
     """One mpirun, whose processes, of whatever parents, have a mark in their environment."""
 
-    def __init__(self, *arguments, options=(), variables=None, stdin=subprocess.DEVNULL):
+    def __init__(self, *arguments, prefix=(), options=(), variables=None, stdin=subprocess.DEVNULL):
         self.mark = f"KEEL_TEST_MARK={uuid.uuid4().hex}"
         # What a killed MPI leaves behind goes with the test.
         self.folder = tempfile.mkdtemp(prefix="keel-mpi-")
@@ -67,7 +67,7 @@ class Run:
             OMPI_MCA_pml="ob1",
         )
         self.process = subprocess.Popen(
-            ("timeout", "-k", "5", str(LONG), MPIRUN, "--oversubscribe", *options, *arguments),
+            ("timeout", "-k", "5", str(LONG), *prefix, MPIRUN, "--oversubscribe", *options, *arguments),
             env=env,
             preexec_fn=die_with_parent,
             stdin=stdin,
