@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <climits>
 #include <ctime>
@@ -20,12 +21,11 @@ bool Membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 
 // Of every running thread of the processes that ring without fences.
 void FenceEverywhere() {
   if (Membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) return;
-  // Who cannot have one has not been promised any. But it may have been forbidden since, by a
-  // sandbox: no processor holds back a store for nearly as long as this.
+  // A kernel without it has promised it to nobody. But it may be forbidden to this process and not
+  // to others, by a sandbox: no processor holds back a store for nearly as long as this.
+  if (errno == ENOSYS || errno == EINVAL) return;
   constexpr std::chrono::milliseconds kStoresAreOut{10};
-  if (futex_wait::unfenced.load(std::memory_order_relaxed) != 0) {
-    std::this_thread::sleep_for(kStoresAreOut);
-  }
+  std::this_thread::sleep_for(kStoresAreOut);
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ Status Damaged(std::uint64_t word) {
 }  // namespace
 
 Status AnswerWriter::Answer(const Status& status) {
+  // What somebody else wrote there is not made good by the next count.
+  KEEL_TRY(CheckWord());
   const std::uint64_t number = next();
   if (!status.ok()) {
     EncodeReply({.number = number, .status = status}, message_);
@@ -33,9 +35,14 @@ Status AnswerWriter::Answer(const Status& status) {
   return OkStatus();
 }
 
-Status AnswerWriter::Check() {
+Status AnswerWriter::CheckWord() const {
   const std::uint64_t word = std::atomic_ref(*word_).load(std::memory_order_relaxed);
-  return word == WordOf(answered_) ? replies_.Check() : Damaged(word);
+  return word == WordOf(answered_) ? OkStatus() : Damaged(word);
+}
+
+Status AnswerWriter::Check() {
+  KEEL_TRY(CheckWord());
+  return replies_.Check();
 }
 
 Result<std::size_t> AnswerReader::Look(std::size_t outstanding) {
@@ -44,6 +51,7 @@ Result<std::size_t> AnswerReader::Look(std::size_t outstanding) {
       static_cast<std::uint32_t>(word) - static_cast<std::uint32_t>(taken_);  // modulo 2^32
   if (count > outstanding || word != WordOf(taken_ + count)) return Damaged(word);
   looked_ = false;
+  most_ = taken_ + outstanding;
   return count;
 }
 
@@ -54,7 +62,13 @@ Status AnswerReader::Take(Status& status) {
     looked_ = true;
     if (found) {
       KEEL_ASSIGN(reply_, DecodeReply(message_));
-      if (reply_->status.ok()) return Internal("it answered a task that is done with a message");
+      if (reply_->status.ok() || reply_->number > most_) {
+        return Internal(
+            fmt::format("its message of task number {} makes no sense", reply_->number));
+      }
+    } else {
+      // No message means success: none may have got lost.
+      KEEL_TRY(replies_.Check());
     }
   }
   if (!reply_.has_value() || reply_->number != number) {

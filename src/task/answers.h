@@ -29,12 +29,15 @@ class AnswerWriter {
       : word_(&region.header().answered), replies_(region.lane(LaneName::kTaskReplies)) {}
   // The number of the task that is answered next.
   std::uint64_t next() const { return answered_ + 1; }
-  // Who looks sees it from now on; who sleeps must be woken.
+  // Who looks sees it from now on; who sleeps must be woken. kInternal as Check says it, or the
+  // lane is full.
   Status Answer(const Status& status);
   // kInternal: somebody else has written the word, or the lane is damaged.
   Status Check();
 
  private:
+  Status CheckWord() const;
+
   std::uint64_t* word_ = nullptr;
   LaneWriter replies_;
   std::uint64_t answered_ = 0;
@@ -60,6 +63,7 @@ class AnswerReader {
   std::uint64_t* word_ = nullptr;
   LaneReader replies_;
   std::uint64_t taken_ = 0;
+  std::uint64_t most_ = 0;      // the last number that was given, at the last Look
   bool looked_ = false;         // into the lane, since the word was looked at
   std::optional<Reply> reply_;  // the next in the lane
   std::vector<std::byte> message_;

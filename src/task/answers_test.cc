@@ -113,6 +113,30 @@ TEST_F(AnswersTest, AMessageThatNobodyWaitsForIsNoticed) {
   EXPECT_EQ(reader_.Take(status).message(), "it answered task number 2 again");
 }
 
+TEST_F(AnswersTest, AMessageOfATaskThatWasNeverGivenIsNoticed) {
+  LaneWriter lane(region_->lane(LaneName::kTaskReplies));
+  ASSERT_TRUE(IsOk(lane.Write(Encode(Reply{.number = 9, .status = Internal("early")}))));
+  ASSERT_TRUE(IsOk(writer_.Answer(OkStatus())));
+  ASSERT_EQ(Need(reader_.Look(8)), 1U);
+  Status status;
+  EXPECT_EQ(reader_.Take(status).message(), "its message of task number 9 makes no sense");
+}
+
+TEST_F(AnswersTest, AFailureWhoseMessageGotLostIsNoSuccess) {
+  ASSERT_TRUE(IsOk(writer_.Answer(Internal("broken"))));
+  region_->lane(LaneName::kTaskReplies).slots[0].sequence = 0;
+  ASSERT_EQ(Need(reader_.Look(1)), 1U);
+  Status status;
+  EXPECT_EQ(reader_.Take(status).code(), StatusCode::kInternal);
+}
+
+TEST_F(AnswersTest, ADamagedWordIsNotMadeGoodByTheNextAnswer) {
+  ASSERT_TRUE(IsOk(writer_.Answer(OkStatus())));
+  word() = 4;
+  EXPECT_EQ(writer_.Answer(OkStatus()).code(), StatusCode::kInternal);
+  EXPECT_EQ(word(), 4U);
+}
+
 TEST_F(AnswersTest, BetweenThreadsEachFailureIsSeenWithItsTask) {
   constexpr std::uint64_t kTasks = 200'000;
   constexpr std::uint64_t kAhead = 64;

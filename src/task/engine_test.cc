@@ -360,6 +360,41 @@ TEST_P(EngineTest, ControlGoesOnWhileATaskRuns) {
   }
 }
 
+// Also one whose end nobody could wait for.
+TEST_P(EngineTest, AFunctionThatIsUnregisteredStaysUntilItsTaskIsOver) {
+  auto engine = Make();
+  const hal::StreamHandle tasks = Streams()[2];
+  std::weak_ptr<int> left;
+  for (const bool late : {false, true}) {
+    std::uint64_t number = 0;
+    {
+      auto held = std::make_shared<int>(7);
+      left = held;
+      HostFunction function = [&engine, &number, &left, held = std::move(held)](HostCall& call) {
+        EXPECT_TRUE(IsOk(engine->Unregister(number)));
+        EXPECT_FALSE(left.expired());
+        return call.memory()->device()->CallHost(call.stream(), {[](void*) {}, nullptr});
+      };
+      const HostCode code{std::make_shared<const HostFunction>(std::move(function)),
+                          Need(ImageBuilder().BuildKernels())};
+      number = Need(engine->RegisterFunction(code, Deadline::Never()));
+    }
+    if (late) {
+      ASSERT_TRUE(IsOk(controls().HoldStream(tasks)));
+    }
+    const Deadline deadline =
+        late ? Deadline::After(std::chrono::milliseconds(20)) : Deadline::Never();
+    const Status status = RunOn(*engine, number, {}, deadline);
+    EXPECT_EQ(status.code(), late ? StatusCode::kDeadlineExceeded : StatusCode::kOk)
+        << status.ToString();
+    EXPECT_EQ(left.expired(), !late);
+  }
+  ASSERT_TRUE(IsOk(controls().ReleaseStream(tasks)));
+  engine = nullptr;
+  EXPECT_TRUE(left.expired());
+  ExpectNothingLeftOfMemory();
+}
+
 TEST_P(EngineTest, AFaultLosesTheDeviceAndNothingElse) {
   auto engine = Make();
   const std::uint64_t fill = Register(*engine, FillImage());

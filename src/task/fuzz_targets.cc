@@ -96,6 +96,7 @@ void FuzzMessage(std::span<const std::byte> bytes) {
   Require(view.status().ToString() == task.status().ToString());
   if (view.ok()) {
     Require(view->number == task->number && view->callable == task->callable);
+    Require(view->deadline.when() == task->deadline.when());
     Require(std::ranges::equal(view->arguments, task->arguments.Encode()));
   }
   CheckMessage(DecodeRequest(bytes), bytes);

@@ -5,8 +5,8 @@
 // sealed so that neither side can change its size under the other, which the worker inherits as a
 // descriptor. Pages cost nothing until they are used.
 //
-//   header with the lanes' cursors | slots of four lanes | their rings | window of control calls |
-//   data of tasks
+//   header with the count of answers and the lanes' cursors | slots of four lanes | their rings |
+//   window of control calls | data of tasks
 //
 // A place is an offset from the beginning; those of the window and the data are never 0. Tasks and
 // control share no byte but the header's page, and no word at all.
