@@ -139,6 +139,8 @@ class BlockPool {
   Block* FindFit(std::uint64_t size) const;
   // As FindFit, and null only when no free block is so large. Costs as much as a bin has blocks.
   Block* FindFitAmongAll(std::uint64_t size) const;
+  // As Allocate, from the block that FindFitAmongAll says: for who would fail without it.
+  Block* AllocateAmongAll(std::uint64_t size, std::uint64_t alignment = kQuantum);
   // How many blocks FindFit looks at. For tests.
   std::size_t CountLooks(std::uint64_t size) const;
   // As Allocate, at a place of the caller's choice within a free block.
