@@ -147,8 +147,7 @@ Result<std::uint64_t> RegistrationTable::Pin(std::uint64_t start, std::uint64_t 
     MutexLock lock(mutex_);
     if (Bytes(end - start) > options_.limit) {
       return ResourceExhausted(fmt::format("{} cannot be pinned: the limit is {}",
-                                           ToString(Bytes(end - start)),
-                                           ToString(options_.limit)));
+                                           ToString(Bytes(end - start)), ToString(options_.limit)));
     }
     std::uint64_t known = 0;
     std::vector<Ranges::iterator> overlapping;
@@ -413,9 +412,8 @@ bool IsLentByACache(const void* pointer, Bytes size) {
   const Result<Pages> pages = PagesOf(pointer, size);
   if (!pages.ok()) return false;
   MutexLock lock(listeners.mutex);
-  return std::any_of(
-      listeners.tables.begin(), listeners.tables.end(),
-      [&](const auto& table) { return table->Overlaps(pages->start, pages->end); });
+  return std::any_of(listeners.tables.begin(), listeners.tables.end(),
+                     [&](const auto& table) { return table->Overlaps(pages->start, pages->end); });
 }
 
 Status MemoryGone(const void* pointer, Bytes size) {

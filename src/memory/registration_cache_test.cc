@@ -193,7 +193,6 @@ TEST_F(RegistrationCacheTest, MemoryThatStaysPinnedIsSaid) {
 }
 
 TEST_F(RegistrationCacheTest, MemoryThatGoesWaitsForWhoHoldsIt) {
-
   RegistrationCache cache(device_);
   RegistrationLease lease = Need(cache.Lease(pages_.page(0), Bytes(2 * kHostPage)));
   std::atomic<bool> released{false};

@@ -335,10 +335,9 @@ Status Staging::Line::Choose(hal::StreamHandle stream, const hal::Copy& whole, c
   // cache, for the caller's own pinned memory: it would return before the copy is done, or refuse
   // what is pinned in part.
   const bool lent = IsLentByACache(host, whole.size);
-  const bool may_be_pinned =
-      registrations_ != nullptr &&
-      (lent ? registrations_->Overlaps(host, whole.size)
-            : choice.Unmeasured(whole.size) == CopyChoice::Way::kStaged);
+  const bool may_be_pinned = registrations_ != nullptr &&
+                             (lent ? registrations_->Overlaps(host, whole.size)
+                                   : choice.Unmeasured(whole.size) == CopyChoice::Way::kStaged);
   const bool drivers = plan.way == CopyChoice::Way::kDriver && !plan.measure;
   if (whole.size.empty() || (drivers && !may_be_pinned && !lent)) {
     return CopyDirectly(stream, whole, deadline);

@@ -367,8 +367,9 @@ TEST_F(StagingTest, ACaptureGetsNoLentMemory) {
   ASSERT_TRUE(IsOk(registrations->Lease(host.data(), Bytes(kSize))));
   hal::Capture capture = Need(hal::Capture::Begin(inner_, stream_.get()));
   for (const std::size_t size : {std::size_t{100}, kSize}) {
-    EXPECT_EQ(staging.CopyToDevice(stream_.get(), memory_.address(), host.data(), Bytes(size)).code(),
-              StatusCode::kFailedPrecondition);
+    EXPECT_EQ(
+        staging.CopyToDevice(stream_.get(), memory_.address(), host.data(), Bytes(size)).code(),
+        StatusCode::kFailedPrecondition);
     EXPECT_EQ(staging.CopyToHost(stream_.get(), host.data(), memory_.address(), Bytes(size)).code(),
               StatusCode::kFailedPrecondition);
   }
