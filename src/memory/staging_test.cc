@@ -360,6 +360,30 @@ TEST_F(StagingTest, WithoutABufferACopyOfLentMemoryIsWaitedFor) {
   ASSERT_TRUE(IsOk(stream_.Synchronize()));
 }
 
+// It was nobody's when the copy was chosen to be the driver's.
+TEST_F(StagingTest, MemoryThatIsPinnedMeanwhileIsWaitedFor) {
+  const auto staging = Make();
+  RegistrationCache elsewhere(peer_);
+  const std::vector<unsigned char> source = Pattern(100, 1);
+  std::vector<unsigned char> back(source.size());
+  ASSERT_TRUE(IsOk(staging->CopyToDevice(stream_.get(), memory_.address(), source.data(),
+                                         Bytes(source.size()))));
+  ASSERT_TRUE(IsOk(controls().HoldStream(stream_.get())));
+  device_->ResetCounts();
+  device_->DelayNth(Primitive::kCopy, 1, std::chrono::milliseconds(100));
+  std::thread other([&] {
+    while (device_->calls(Primitive::kCopy) == 0) std::this_thread::yield();
+    EXPECT_TRUE(IsOk(elsewhere.Lease(back.data(), Bytes(back.size()))));
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    EXPECT_TRUE(IsOk(controls().ReleaseStream(stream_.get())));
+  });
+  EXPECT_TRUE(
+      IsOk(staging->CopyToHost(stream_.get(), back.data(), memory_.address(), Bytes(back.size()))));
+  EXPECT_EQ(back, source);
+  other.join();
+  device_->ClearRules();
+}
+
 TEST_F(StagingTest, ACaptureGetsNoLentMemory) {
   const auto registrations = std::make_shared<RegistrationCache>(device_);
   Staging staging({.allocator = Allocator(), .copy = copy_, .registrations = registrations}, kFine);
