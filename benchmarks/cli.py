@@ -86,13 +86,17 @@ def block(stored, file, name):
             f"{stored['date'][:10]}):\n\n{markdown(stored, name)}")
 
 
-BLOCK = re.compile(r"(?<=<!-- cli\.py: )([\w-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
+MARK = "<!-- cli.py: "
+BLOCK = re.compile(rf"(?<={re.escape(MARK)})([\w-]+)( -->\n)((?:(?!{re.escape(MARK)}).)*?)(?=<!-- end -->)",
+                   re.DOTALL)
 
 
 def put_into(page, stored, file):
     """The text of a page with its tables made anew."""
     if not BLOCK.search(page):
         raise record.RecordError("the page has no <!-- cli.py: TABLE --> with its <!-- end -->")
+    if len(BLOCK.findall(page)) != page.count(MARK):
+        raise record.RecordError("a <!-- cli.py: TABLE --> of the page has no <!-- end --> before the next")
     for found in BLOCK.finditer(page):
         if found[1] not in TABLES:
             raise record.RecordError(f"there is no table '{found[1]}': there are {', '.join(TABLES)}")

@@ -199,7 +199,8 @@ KEEL_C_EXPORT keel_status keel_host_record_use(keel_device device, const void* p
                                                keel_stream stream);
 /* With staging_pin_limit in KEEL_ALLOC_CONF: memory of the program's own, which copies used, is
  * about to be given back to the system. Call it before. No device has any of it pinned when it
- * returns; it waits for copies that are using it. Else there is nothing to do, and it costs
+ * returns KEEL_STATUS_OK; it waits for copies that are using it. After an error a part may still be
+ * pinned: keep the memory, and call it again. Without that key there is nothing to do, and it costs
  * nothing. */
 KEEL_C_EXPORT keel_status keel_host_memory_gone(const void* pointer, uint64_t size);
 

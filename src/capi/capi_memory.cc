@@ -205,10 +205,8 @@ keel_status keel_host_free(keel_device device, void* pointer) {
 }
 
 keel_status keel_host_memory_gone(const void* pointer, uint64_t size) {
-  return capi::Guard(__func__, [&]() -> Status {
-    keel::memory::MemoryGone(pointer, Bytes(size));
-    return OkStatus();
-  });
+  return capi::Guard(__func__,
+                     [&]() -> Status { return keel::memory::MemoryGone(pointer, Bytes(size)); });
 }
 
 keel_status keel_host_record_use(keel_device device, const void* pointer, keel_stream stream) {

@@ -95,8 +95,10 @@ void WarnOfKeysWithoutEffect(const hal::Device& device, const AllocatorConfig& c
           "max_split_size_mb has no effect: expandable segments move the memory of a large hole to "
           "where it is needed, so that splitting it loses nothing");
     }
-    // It follows the size of segments unless it is given.
-    if (config.max_non_split_rounding != config.large_segment_size) {
+    // It follows the size of segments unless it is given. Who set up a configuration by hand may
+    // have left it at its default.
+    if (config.max_non_split_rounding != config.large_segment_size &&
+        config.max_non_split_rounding != defaults.max_non_split_rounding) {
       warn(
           "max_non_split_rounding_mb has no effect: it is for blocks that max_split_size_mb keeps "
           "whole, and expandable segments have none");

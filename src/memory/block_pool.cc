@@ -147,6 +147,12 @@ Block* BlockPool::FindFitAmongAll(std::uint64_t size) const {
   return SearchBin(BinOf(size), size, ~std::size_t{0}, NobodyCounts());
 }
 
+Block* BlockPool::AllocateAmongAll(std::uint64_t size, std::uint64_t alignment) {
+  Block* const fit = FindFitAmongAll(alignment > kQuantum ? size + alignment - kQuantum : size);
+  if (fit == nullptr) return nullptr;
+  return Take(fit, (fit->address + alignment - 1) & ~(alignment - 1), size);
+}
+
 std::size_t BlockPool::CountLooks(std::uint64_t size) const {
   std::size_t count = 0;
   static_cast<void>(FindFitInline(size, [&](std::size_t looks) { count += looks; }));

@@ -11,7 +11,7 @@
 // and 64 bins for each doubling above, with a bitmap over the bins. A request takes the better of
 // the first two blocks in its own bin if one fits, else one of the next bin that has any: a waste
 // of at most 1/64 against exact best fit. When no later bin has any, the best of the first 32 in
-// its own must do. Allocate and Free cost a constant: no more at 65,536 holes than at 64
+// its own must do, not always the best. Allocate and Free cost the same at 65,536 holes as at 64
 // (docs/essays/finding-a-hole.md). Where the alternative is to fail, FindFitAmongAll looks at the
 // whole bin.
 //
@@ -139,6 +139,8 @@ class BlockPool {
   Block* FindFit(std::uint64_t size) const;
   // As FindFit, and null only when no free block is so large. Costs as much as a bin has blocks.
   Block* FindFitAmongAll(std::uint64_t size) const;
+  // As Allocate, from the block that FindFitAmongAll says: for who would fail without it.
+  Block* AllocateAmongAll(std::uint64_t size, std::uint64_t alignment = kQuantum);
   // How many blocks FindFit looks at. For tests.
   std::size_t CountLooks(std::uint64_t size) const;
   // As Allocate, at a place of the caller's choice within a free block.

@@ -240,6 +240,29 @@ TEST(BlockPool, FindsAHoleAmongManyWithoutAScan) {
   }
 }
 
+TEST(BlockPool, WhoWouldFailGetsTheHoleFarBehindInItsBin) {
+  constexpr std::uint64_t kHole = 64 * 1024;  // and one quantum more: one bin
+  for (const std::uint64_t alignment : {kQuantum, 2 * kQuantum}) {
+    BlockPool pool;
+    pool.Add(0, 4 << 20);
+    std::vector<Block*> holes;
+    for (int i = 0; i < 41; ++i) {
+      holes.push_back(pool.Allocate(i == 0 ? kHole + kQuantum : kHole));
+      ASSERT_NE(pool.Allocate(kQuantum), nullptr);
+    }
+    ASSERT_NE(pool.Allocate(pool.free_bytes()), nullptr);
+    for (Block* const hole : holes) pool.Free(hole);
+    const std::uint64_t size = kHole + 2 * kQuantum - alignment;
+    EXPECT_EQ(pool.Allocate(size, alignment), nullptr);
+    const Block* const block = pool.AllocateAmongAll(size, alignment);
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(block->address, 0U);
+    EXPECT_EQ(block->size, size);
+    EXPECT_EQ(pool.AllocateAmongAll(size, alignment), nullptr);
+    EXPECT_EQ(pool.Check(), "");
+  }
+}
+
 TEST(BlockPool, ServesEveryHoleThatIsThere) {
   BlockPool pool;
   constexpr std::uint64_t kHoles = 65'536;

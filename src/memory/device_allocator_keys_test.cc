@@ -161,6 +161,13 @@ TEST_F(DeviceAllocatorFixture, KeysOfTheOtherKindOfSegmentsSayThatTheyHaveNoEffe
         "large_segment_size_mb:40,front_cache:256KiB"}) {
     EXPECT_EQ(said(text), "") << text;
   }
+  // Set up by hand, it does not follow the size of segments: nobody gave it all the same.
+  AllocatorConfig by_hand;
+  by_hand.large_segment_size = 40_MiB;
+  ::testing::internal::CaptureStderr();
+  static_cast<void>(Make(by_hand));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::Not(HasSubstr("max_non_split_rounding_mb")));
 }
 
 // --- garbage_collection_threshold --------------------------------------------------------------

@@ -37,10 +37,8 @@ Block* HostSegments::TakeLarge(std::uint64_t size) {
 }
 
 Block* HostSegments::TakeAny(std::uint64_t size, std::uint64_t alignment) {
-  const std::uint64_t room = alignment > kQuantum ? size + alignment - kQuantum : size;
-  if (Block* const fit = small_.FindFitAmongAll(room); fit != nullptr) {
-    return small_.Take(fit, (fit->address + alignment - 1) / alignment * alignment, size);
-  }
+  if (Block* const reserved = reserve_.AllocateAmongAll(size, alignment)) return reserved;
+  if (Block* const small = small_.AllocateAmongAll(size, alignment)) return small;
   const std::uint64_t pages = RoundToPages(size);
   Block* const fit = large_.FindFitAmongAll(pages);
   return fit == nullptr ? nullptr : TakeFrom(fit, pages);

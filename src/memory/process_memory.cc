@@ -13,8 +13,9 @@
 namespace keel::memory {
 namespace {
 
-bool IsPinned(hal::Device& device, const void* pointer) {
-  return device.GetHostAddress(pointer).ok();
+// For the caller, not for staging. In this order: what a cache pins in between is seen.
+bool IsTheirsPinned(hal::Device& device, const void* pointer, Bytes size) {
+  return device.GetHostAddress(pointer).ok() && !IsLentByACache(pointer, size);
 }
 
 Status NotTheirs(std::string_view what) {
@@ -49,11 +50,6 @@ hal::DeviceName DeviceMemory::name() const {
   return {.driver = device_->info().driver, .ordinal = device_->info().ordinal};
 }
 
-bool DeviceMemory::IsLent(const void* pointer, Bytes size) const {
-  const std::shared_ptr<RegistrationCache>& registrations = staging_.registrations();
-  return registrations != nullptr && registrations->Overlaps(pointer, size);
-}
-
 // Between the device and pinned memory, until it is done.
 Status DeviceMemory::Transfer(hal::StreamHandle stream, const hal::Copy& copy, Deadline deadline) {
   KEEL_ASSIGN(const hal::CaptureState state, device_->GetCaptureState(stream));
@@ -74,7 +70,7 @@ Status DeviceMemory::Transfer(hal::StreamHandle stream, const hal::Copy& copy, D
 Status DeviceMemory::CopyToDevice(hal::StreamHandle stream, DeviceAddress destination,
                                   const void* source, Bytes size, Deadline deadline) {
   if (size.empty()) return OkStatus();
-  if (IsLent(source, size) || !IsPinned(*device_, source)) {
+  if (!IsTheirsPinned(*device_, source, size)) {
     return staging_.CopyToDevice(stream, destination, source, size, deadline);
   }
   return Transfer(stream,
@@ -87,7 +83,7 @@ Status DeviceMemory::CopyToDevice(hal::StreamHandle stream, DeviceAddress destin
 Status DeviceMemory::CopyToHost(hal::StreamHandle stream, void* destination, DeviceAddress source,
                                 Bytes size, Deadline deadline) {
   if (size.empty()) return OkStatus();
-  if (IsLent(destination, size) || !IsPinned(*device_, destination)) {
+  if (!IsTheirsPinned(*device_, destination, size)) {
     return staging_.CopyToHost(stream, destination, source, size, deadline);
   }
   return Transfer(stream,
@@ -100,8 +96,8 @@ Status DeviceMemory::CopyToHost(hal::StreamHandle stream, void* destination, Dev
 Status DeviceMemory::EnqueueCopyToDevice(hal::StreamHandle stream, DeviceAddress destination,
                                          const void* source, Bytes size) {
   if (size.empty()) return OkStatus();
-  if (IsLent(source, size)) return NotTheirs("source");
   KEEL_TRY(device_->GetHostAddress(source).status().Annotate("the source is not pinned"));
+  if (IsLentByACache(source, size)) return NotTheirs("source");
   return device_->EnqueueCopy(stream, {.destination = hal::Location::On(device_->id(), destination),
                                        .source = hal::Location::Host(source),
                                        .size = size});
@@ -110,8 +106,8 @@ Status DeviceMemory::EnqueueCopyToDevice(hal::StreamHandle stream, DeviceAddress
 Status DeviceMemory::EnqueueCopyToHost(hal::StreamHandle stream, void* destination,
                                        DeviceAddress source, Bytes size) {
   if (size.empty()) return OkStatus();
-  if (IsLent(destination, size)) return NotTheirs("destination");
   KEEL_TRY(device_->GetHostAddress(destination).status().Annotate("the destination is not pinned"));
+  if (IsLentByACache(destination, size)) return NotTheirs("destination");
   return device_->EnqueueCopy(stream, {.destination = hal::Location::Host(destination),
                                        .source = hal::Location::On(device_->id(), source),
                                        .size = size});

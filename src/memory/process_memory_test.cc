@@ -158,7 +158,7 @@ TEST_F(ProcessMemoryTest, MemoryThatIsCopiedAgainIsPinnedIfThatIsAllowed) {
     EXPECT_EQ(set->EnqueueCopyToHost(stream.get(), bytes.data(), block, kSize).code(),
               StatusCode::kInvalidArgument);
     // More than what is pinned, from its start.
-    MemoryGone(bytes.data(), kSize / 2);
+    EXPECT_TRUE(IsOk(MemoryGone(bytes.data(), kSize / 2)));
     EXPECT_FALSE(set->device()->GetHostAddress(bytes.data()).ok());
     for (int i = 0; i < 2; ++i) {
       ASSERT_TRUE(IsOk(set->CopyToDevice(stream.get(), block, bytes.data(), kSize / 2)));
@@ -185,6 +185,45 @@ TEST_F(ProcessMemoryTest, AThreadKeepsPinnedMemoryAheadIfItMay) {
 }
 
 // Whichever of two devices was asked for first, and with memory that was there before the other.
+// Pins are the process's: the other device's driver takes this memory for the caller's own.
+TEST_F(ProcessMemoryTest, WhatOneDevicePinnedIsStagedByTheOthers) {
+  constexpr Bytes kSize = 2_MiB;
+  std::vector<std::uint8_t> bytes(kSize.count(), 7);
+  std::vector<std::uint8_t> back(kSize.count());
+  ProcessMemory pinning(registry_, AllocatorConfig::Parse("staging_pin_limit:64MiB"));
+  const auto first = Need(pinning.For());
+  const hal::Stream its = Need(hal::Stream::Create(first->device()));
+  const DeviceAddress there = Need(first->allocator().Allocate(kSize, its.get()));
+  for (const bool pins : {true, false}) {
+    ProcessMemory without(registry_, AllocatorConfig{});
+    const auto second = Need((pins ? pinning : without).For({.driver = "sim", .ordinal = 1}));
+    const hal::Stream stream = Need(hal::Stream::Create(second->device()));
+    const DeviceAddress block = Need(second->allocator().Allocate(kSize, stream.get()));
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE(IsOk(first->CopyToDevice(its.get(), there, bytes.data(), kSize)));
+      ASSERT_TRUE(IsOk(first->CopyToHost(its.get(), back.data(), there, kSize)));
+    }
+    ASSERT_TRUE(second->device()->GetHostAddress(bytes.data()).ok()) << "the pin is not shared";
+    for (int i = 0; i < 3; ++i) {
+      ++bytes[5];
+      ASSERT_TRUE(IsOk(second->CopyToDevice(stream.get(), block, bytes.data(), kSize)));
+      ASSERT_TRUE(IsOk(second->CopyToHost(stream.get(), back.data(), block, kSize)));
+      EXPECT_EQ(back, bytes);
+    }
+    // Also one that is the driver's by its size.
+    ASSERT_TRUE(IsOk(second->CopyToDevice(stream.get(), block, bytes.data(), 4_KiB)));
+    EXPECT_EQ(second->staging().stats().staged, 6 * kSize.count() + 4096);
+    EXPECT_EQ(second->staging().stats().direct, 0U);
+    EXPECT_EQ(second->staging().stats().pinned, 0U);
+    EXPECT_EQ(second->EnqueueCopyToDevice(stream.get(), block, bytes.data(), kSize).code(),
+              StatusCode::kInvalidArgument);
+    EXPECT_EQ(second->EnqueueCopyToHost(stream.get(), back.data(), block, kSize).code(),
+              StatusCode::kInvalidArgument);
+    ASSERT_TRUE(IsOk(second->allocator().Free(block)));
+  }
+  ASSERT_TRUE(IsOk(first->allocator().Free(there)));
+}
+
 TEST_F(ProcessMemoryTest, DevicesOfADriverAreEachOthersPeers) {
   const auto first = Need(memory_.For({.driver = "", .ordinal = 1}));
   const hal::Stream stream = Need(hal::Stream::Create(first->device()));

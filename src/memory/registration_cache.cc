@@ -145,6 +145,10 @@ Result<std::uint64_t> RegistrationTable::Pin(std::uint64_t start, std::uint64_t 
   std::vector<Claim> replaced;
   {
     MutexLock lock(mutex_);
+    if (Bytes(end - start) > options_.limit) {
+      return ResourceExhausted(fmt::format("{} cannot be pinned: the limit is {}",
+                                           ToString(Bytes(end - start)), ToString(options_.limit)));
+    }
     std::uint64_t known = 0;
     std::vector<Ranges::iterator> overlapping;
     for (auto at = FirstOverlapLocked(start); at != ranges_.end() && at->second.start < end; ++at) {
@@ -163,9 +167,9 @@ Result<std::uint64_t> RegistrationTable::Pin(std::uint64_t start, std::uint64_t 
       end = std::max(end, overlapping.back()->first);
     }
     const std::uint64_t added = end - start - known;
-    if (stats_.bytes + Bytes(added) > options_.limit ||
-        ranges_.size() - overlapping.size() >= options_.max_ranges) {
-      MarkForRoomLocked(std::max<std::uint64_t>(added, 1));
+    const Bytes wanted = stats_.bytes + Bytes(added);
+    if (wanted > options_.limit || ranges_.size() - overlapping.size() >= options_.max_ranges) {
+      MarkForRoomLocked(wanted > options_.limit ? (wanted - options_.limit).count() : 1);
       return ResourceExhausted(
           fmt::format("{} more cannot be pinned: {} are, in {} ranges, and the limit is {} in {}; "
                       "call Maintain() or raise the limit",
@@ -231,8 +235,9 @@ Status RegistrationTable::Unpin(const std::vector<Claim>& claims) {
       stats_.bytes -= Bytes(claim.end - claim.start);
       ++stats_.releases;
       ranges_.erase(found);
-    } else if (first.ok()) {
-      first = std::move(status);
+    } else {
+      any_marked_ = true;  // if it was, the next Maintain tries again
+      if (first.ok()) first = std::move(status);
     }
   }
   return first;
@@ -314,7 +319,7 @@ Result<Pages> PagesOf(const void* pointer, Bytes size) {
   return Pages{AlignDown(Bytes(start), Bytes(kPage)).count(), rounded->count()};
 }
 
-// The caches of the process, for MemoryGone.
+// The caches of the process, for MemoryGone and IsLentByACache.
 struct Listeners {
   std::atomic<int> count{0};
   Mutex mutex;
@@ -401,20 +406,32 @@ Status RegistrationCache::Trim(Bytes target) {
 
 RegistrationCache::Stats RegistrationCache::stats() const { return table_->stats(); }
 
-void MemoryGone(const void* pointer, Bytes size) {
+bool IsLentByACache(const void* pointer, Bytes size) {
   Listeners& listeners = AllListeners();
-  if (listeners.count.load(std::memory_order_acquire) == 0) return;
+  if (listeners.count.load(std::memory_order_acquire) == 0) return false;
   const Result<Pages> pages = PagesOf(pointer, size);
-  if (!pages.ok()) return;
+  if (!pages.ok()) return false;
+  MutexLock lock(listeners.mutex);
+  return std::any_of(listeners.tables.begin(), listeners.tables.end(),
+                     [&](const auto& table) { return table->Overlaps(pages->start, pages->end); });
+}
+
+Status MemoryGone(const void* pointer, Bytes size) {
+  Listeners& listeners = AllListeners();
+  if (listeners.count.load(std::memory_order_acquire) == 0) return OkStatus();
+  const Result<Pages> pages = PagesOf(pointer, size);
+  if (!pages.ok()) return OkStatus();
   std::vector<std::shared_ptr<RegistrationTable>> tables;
   {
     MutexLock lock(listeners.mutex);
     tables = listeners.tables;
   }
+  Status first;
   for (const auto& table : tables) {
-    const Status status = table->Invalidate(pages->start, pages->end);
-    if (!status.ok()) Log(LogLevel::kWarn, "memory that goes stays pinned: " + status.ToString());
+    Status status = table->Invalidate(pages->start, pages->end);
+    if (first.ok()) first = std::move(status);
   }
+  return std::move(first).Annotate("memory that goes stays pinned");
 }
 
 }  // namespace keel::memory

@@ -120,6 +120,41 @@ TEST_F(RegistrationCacheTest, TheLimitHoldsAndRoomIsMadeOffTheHotPath) {
   EXPECT_TRUE(IsOk(cache.Lease(pages_.page(20), Bytes(2 * kHostPage))));
 }
 
+TEST_F(RegistrationCacheTest, OnlyWhatIsLackingIsMarked) {
+  RegistrationCache cache(device_, {.limit = Bytes(8 * kHostPage)});
+  for (const std::size_t first : {0, 10, 20}) {
+    ASSERT_TRUE(IsOk(cache.Lease(pages_.page(first), Bytes(2 * kHostPage))));
+  }
+  // Nothing would make room for it.
+  EXPECT_EQ(cache.Lease(pages_.page(30), Bytes(9 * kHostPage)).status().code(),
+            StatusCode::kResourceExhausted);
+  ASSERT_TRUE(IsOk(cache.Maintain()));
+  EXPECT_EQ(cache.stats().evictions, 0U);
+  // It lacks two pages of four.
+  EXPECT_EQ(cache.Lease(pages_.page(30), Bytes(4 * kHostPage)).status().code(),
+            StatusCode::kResourceExhausted);
+  ASSERT_TRUE(IsOk(cache.Maintain()));
+  EXPECT_EQ(cache.stats().evictions, 1U);
+  EXPECT_FALSE(Pinned(pages_.page(0)));
+  ASSERT_TRUE(IsOk(cache.Lease(pages_.page(30), Bytes(4 * kHostPage))));
+  // It would fit alone, but not with what it overlaps: that must go.
+  EXPECT_EQ(cache.Lease(pages_.page(33), Bytes(7 * kHostPage)).status().code(),
+            StatusCode::kResourceExhausted);
+  ASSERT_TRUE(IsOk(cache.Maintain()));
+  EXPECT_TRUE(IsOk(cache.Lease(pages_.page(33), Bytes(7 * kHostPage))));
+}
+
+TEST_F(RegistrationCacheTest, WhatCouldNotBeUnpinnedIsTriedAgain) {
+  RegistrationCache cache(device_, {.limit = Bytes(2 * kHostPage)});
+  ASSERT_TRUE(IsOk(cache.Lease(pages_.page(0), Bytes(2 * kHostPage))));
+  EXPECT_FALSE(cache.Lease(pages_.page(10), Bytes(2 * kHostPage)).ok());
+  device_->FailNth(hal::Primitive::kUnregisterHost, 1, Internal("injected"));
+  EXPECT_EQ(cache.Maintain().code(), StatusCode::kInternal);
+  EXPECT_TRUE(Pinned(pages_.page(0)));
+  EXPECT_TRUE(IsOk(cache.Maintain()));
+  EXPECT_FALSE(Pinned(pages_.page(0)));
+}
+
 TEST_F(RegistrationCacheTest, MemoryThatGoesIsUnpinnedFirst) {
   RegistrationCache cache(device_);
   {
@@ -135,9 +170,26 @@ TEST_F(RegistrationCacheTest, MemoryThatGoesIsUnpinnedFirst) {
   EXPECT_FALSE(Pinned(pages_.page(0)));
   EXPECT_FALSE(Pinned(pages_.page(4)));
   EXPECT_TRUE(Pinned(pages_.page(8)));
-  MemoryGone(pages_.page(9), Bytes(1));
+  EXPECT_TRUE(IsOk(MemoryGone(pages_.page(9), Bytes(1))));
   EXPECT_FALSE(Pinned(pages_.page(8)));
   EXPECT_EQ(cache.stats().ranges, 0U);
+}
+
+TEST_F(RegistrationCacheTest, MemoryThatStaysPinnedIsSaid) {
+  EXPECT_TRUE(IsOk(MemoryGone(pages_.page(0), Bytes(kHostPage)))) << "without a cache";
+  RegistrationCache cache(device_);
+  RegistrationCache other(peer_);
+  EXPECT_TRUE(IsOk(MemoryGone(nullptr, Bytes(0))));
+  ASSERT_TRUE(IsOk(cache.Lease(pages_.page(0), Bytes(kHostPage))));
+  ASSERT_TRUE(IsOk(other.Lease(pages_.page(2), Bytes(kHostPage))));
+  EXPECT_TRUE(IsLentByACache(pages_.page(1), Bytes(kHostPage + 1)));
+  EXPECT_FALSE(IsLentByACache(pages_.page(1), Bytes(kHostPage)));
+  device_->FailNth(hal::Primitive::kUnregisterHost, 1, Internal("injected"));
+  EXPECT_EQ(MemoryGone(pages_.page(0), Bytes(4 * kHostPage)).code(), StatusCode::kInternal);
+  EXPECT_TRUE(Pinned(pages_.page(0)));
+  EXPECT_FALSE(Pinned(pages_.page(2))) << "the other caches are told all the same";
+  EXPECT_TRUE(IsOk(MemoryGone(pages_.page(0), Bytes(4 * kHostPage))));
+  EXPECT_FALSE(IsLentByACache(pages_.page(0), Bytes(4 * kHostPage)));
 }
 
 TEST_F(RegistrationCacheTest, MemoryThatGoesWaitsForWhoHoldsIt) {
@@ -230,7 +282,7 @@ TEST_F(RegistrationCacheTest, AForkedChildIsRefusedAndLeavesTheParentsPinsAlone)
                 StatusCode::kFailedPrecondition);
       EXPECT_EQ(cache->Invalidate(pages_.page(0), Bytes(kHostPage)).code(),
                 StatusCode::kFailedPrecondition);
-      MemoryGone(pages_.page(0), Bytes(kHostPage));
+      EXPECT_TRUE(IsOk(MemoryGone(pages_.page(0), Bytes(kHostPage))));
       lease = {};
       cache.reset();
     });

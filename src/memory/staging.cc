@@ -64,7 +64,9 @@ class RoomAtEnd {
   RoomAtEnd& operator=(const RoomAtEnd&) = delete;
   ~RoomAtEnd() {
     const Status made = cache_ == nullptr ? OkStatus() : cache_->Maintain();
-    if (!made.ok()) Log(LogLevel::kWarn, "Staging: memory stays pinned: " + made.ToString());
+    // With the device its pins are gone.
+    if (made.ok() || made.code() == StatusCode::kDeviceLost) return;
+    Log(LogLevel::kWarn, "Staging: memory stays pinned: " + made.ToString());
   }
 
  private:
@@ -168,10 +170,12 @@ class Staging::Line {
     const Result<hal::Completion> completion = device_.QueryStream(stream);
     return completion.ok() && *completion == hal::Completion::kDone;
   }
-  // By the driver's own path.
-  Status CopyDirectly(hal::StreamHandle stream, const hal::Copy& copy);
+  // By the driver's own path. Memory that a cache has pinned is waited for.
+  Status CopyDirectly(hal::StreamHandle stream, const hal::Copy& copy, Deadline deadline);
   // From or to memory that `lease` keeps pinned, and until it is done.
   Status CopyPinned(hal::StreamHandle stream, const hal::Copy& copy, Deadline deadline);
+  // After a wait: what it said, when the stream is done whatever that was.
+  Status DoneAfter(Status waited, hal::StreamHandle stream);
   Result<bool> Capturing(hal::StreamHandle stream);
   Status Enqueue(hal::StreamHandle stream, const hal::Copy& copy, Transfer& transfer, bool record);
   // Whether it is known to be done; does not wait.
@@ -288,23 +292,30 @@ void Staging::Line::Reclaim() {
 
 // --- Copies ------------------------------------------------------------------------------------
 
-Status Staging::Line::CopyDirectly(hal::StreamHandle stream, const hal::Copy& copy) {
+Status Staging::Line::CopyDirectly(hal::StreamHandle stream, const hal::Copy& copy,
+                                   Deadline deadline) {
   KEEL_TRY(device_.EnqueueCopy(stream, copy));
   direct_.fetch_add(copy.size.count(), std::memory_order_relaxed);
-  return OkStatus();
+  // Asked after the call: another thread may have pinned it since somebody looked.
+  const hal::Location& host = copy.source.on_host() ? copy.source : copy.destination;
+  if (!IsLentByACache(HostSide(host), copy.size)) return OkStatus();
+  return DoneAfter(device_.SynchronizeStream(stream, deadline), stream);
+}
+
+Status Staging::Line::DoneAfter(Status waited, hal::StreamHandle stream) {
+  if (!waited.ok() && device_.Health().ok()) {
+    // The memory is the caller's and pinned only for a while: leave when nothing uses it.
+    Status idle = device_.SynchronizeStream(stream, Deadline::Never());
+    if (waited.code() != StatusCode::kDeadlineExceeded || !idle.ok()) return idle;
+  }
+  return waited;
 }
 
 Status Staging::Line::CopyPinned(hal::StreamHandle stream, const hal::Copy& copy,
                                  Deadline deadline) {
   Transfer transfer;
   KEEL_TRY(Enqueue(stream, copy, transfer, true));
-  Status status = WaitFor(stream, transfer, deadline);
-  if (!status.ok() && device_.Health().ok()) {
-    // The memory is the caller's and pinned only while it is leased: leave when nothing uses it.
-    const Status idle = device_.SynchronizeStream(stream, Deadline::Never());
-    if (status.code() != StatusCode::kDeadlineExceeded || !idle.ok()) status = idle;
-  }
-  KEEL_TRY(std::move(status));
+  KEEL_TRY(DoneAfter(WaitFor(stream, transfer, deadline), stream));
   pinned_.fetch_add(copy.size.count(), std::memory_order_relaxed);
   return OkStatus();
 }
@@ -320,26 +331,35 @@ Status Staging::Line::Choose(hal::StreamHandle stream, const hal::Copy& whole, c
   using Clock = std::chrono::steady_clock;
   if (!home_.here()) return device_.Health();
   CopyChoice::Plan plan = choice.For(whole.size);
-  // The driver takes memory that the cache has pinned, even a part of it, for the caller's own
-  // pinned memory: it would return before the copy is done, or refuse what is pinned in part.
-  const bool known = registrations_ != nullptr && registrations_->Overlaps(host, whole.size);
-  const bool may_be_pinned = known || (registrations_ != nullptr &&
-                                       choice.Unmeasured(whole.size) == CopyChoice::Way::kStaged);
+  // The driver takes memory that a cache has pinned, even a part of it, and even another device's
+  // cache, for the caller's own pinned memory: it would return before the copy is done, or refuse
+  // what is pinned in part.
+  const bool lent = IsLentByACache(host, whole.size);
+  const bool may_be_pinned = registrations_ != nullptr &&
+                             (lent ? registrations_->Overlaps(host, whole.size)
+                                   : choice.Unmeasured(whole.size) == CopyChoice::Way::kStaged);
   const bool drivers = plan.way == CopyChoice::Way::kDriver && !plan.measure;
-  if (whole.size.empty() || (drivers && !may_be_pinned)) return CopyDirectly(stream, whole);
+  if (whole.size.empty() || (drivers && !may_be_pinned && !lent)) {
+    return CopyDirectly(stream, whole, deadline);
+  }
   KEEL_ASSIGN(const bool capturing, Capturing(stream));
-  if (capturing) return CopyDirectly(stream, whole);
+  if (capturing && lent) {
+    return FailedPrecondition(
+        "the stream is being captured, and the host memory is pinned only while copies that wait "
+        "need it (staging_pin_limit): a graph cannot have it; use memory of HostAllocator");
+  }
+  if (capturing) return CopyDirectly(stream, whole, deadline);
   Reclaim();
   if (may_be_pinned) {
     const RegistrationLease lease = registrations_->LeaseIfSeen(host, whole.size);
     if (lease) return CopyPinned(stream, whole, deadline);
   }
   const RoomAtEnd room(may_be_pinned ? registrations_.get() : nullptr);
-  if (known) return staged();
+  if (lent) return staged();
   // What else is queued would be timed as well.
   if (plan.measure && !IsIdle(stream)) plan = {choice.Unmeasured(whole.size), false};
   const auto copy = [&] {
-    return plan.way == CopyChoice::Way::kStaged ? staged() : CopyDirectly(stream, whole);
+    return plan.way == CopyChoice::Way::kStaged ? staged() : CopyDirectly(stream, whole, deadline);
   };
   if (!plan.measure) return copy();
   const Clock::time_point start = Clock::now();
@@ -374,7 +394,7 @@ Status Staging::Line::StageToDevice(hal::StreamHandle stream, const hal::Copy& w
   Chunks chunks(whole.size, options_);
   Buffer buffer(*this, stream);
   KEEL_TRY(buffer.Take(&chunks));
-  if (buffer.data() == nullptr) return CopyDirectly(stream, whole);
+  if (buffer.data() == nullptr) return CopyDirectly(stream, whole, deadline);
 
   PiecewiseCopy copy(*copy_, {.destination = buffer.data(),
                               .source = HostSide(whole.source),
@@ -417,7 +437,7 @@ Status Staging::Line::StageToHost(hal::StreamHandle stream, const hal::Copy& who
   Chunks chunks(whole.size, options_);
   Buffer buffer(*this, stream);
   KEEL_TRY(buffer.Take(&chunks));
-  if (buffer.data() == nullptr) return CopyDirectly(stream, whole);
+  if (buffer.data() == nullptr) return CopyDirectly(stream, whole, deadline);
 
   PiecewiseCopy copy(*copy_, {.destination = HostSide(whole.destination),
                               .source = buffer.data(),

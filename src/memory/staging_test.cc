@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -311,9 +312,93 @@ TEST_F(StagingTest, MemoryThatIsSeenAgainIsPinnedAndNeedsNoBuffer) {
     for (unsigned char& byte : source) ++byte;
   }
   EXPECT_EQ(staging.stats().pinned, 4 * kSize) << "from the second time on, both ways";
-  MemoryGone(source.data(), Bytes(kSize));
-  MemoryGone(back.data(), Bytes(kSize));
+  EXPECT_TRUE(IsOk(MemoryGone(source.data(), Bytes(kSize))));
+  EXPECT_TRUE(IsOk(MemoryGone(back.data(), Bytes(kSize))));
   EXPECT_EQ(registrations->stats().ranges, 0U);
+}
+
+// The driver takes what a cache pinned for the caller's own pinned memory, and does not wait.
+TEST_F(StagingTest, WithoutABufferACopyOfLentMemoryIsWaitedFor) {
+  RegistrationCache elsewhere(peer_);
+  const auto staging = Make(kFine, Allocator({.limit = 4_KiB}));
+  const std::vector<unsigned char> source = Pattern(kSize, 1);
+  std::vector<unsigned char> sent = source;
+  std::vector<unsigned char> back(kSize);
+  for (const std::vector<unsigned char>* lent : {&sent, &back}) {
+    ASSERT_TRUE(IsOk(elsewhere.Lease(lent->data(), Bytes(kSize))));
+  }
+  const auto held = [&](const auto& copy) {
+    ASSERT_TRUE(IsOk(controls().HoldStream(stream_.get())));
+    std::thread later([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_TRUE(IsOk(controls().ReleaseStream(stream_.get())));
+    });
+    copy();
+    later.join();
+  };
+  held([&] {
+    EXPECT_TRUE(
+        IsOk(staging->CopyToDevice(stream_.get(), memory_.address(), sent.data(), Bytes(kSize))));
+    std::fill(sent.begin(), sent.end(), 0);
+  });
+  held([&] {
+    EXPECT_TRUE(
+        IsOk(staging->CopyToHost(stream_.get(), back.data(), memory_.address(), Bytes(kSize))));
+    EXPECT_EQ(back, source);
+  });
+  EXPECT_EQ(staging->stats().direct, 2 * kSize);
+  // Late: the copy is done all the same when the call returns.
+  std::fill(back.begin(), back.end(), 0);
+  held([&] {
+    EXPECT_EQ(staging
+                  ->CopyToHost(stream_.get(), back.data(), memory_.address(), Bytes(kSize),
+                               Deadline::Now())
+                  .code(),
+              StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(back, source);
+  });
+  ASSERT_TRUE(IsOk(stream_.Synchronize()));
+}
+
+// It was nobody's when the copy was chosen to be the driver's.
+TEST_F(StagingTest, MemoryThatIsPinnedMeanwhileIsWaitedFor) {
+  const auto staging = Make();
+  RegistrationCache elsewhere(peer_);
+  const std::vector<unsigned char> source = Pattern(100, 1);
+  std::vector<unsigned char> back(source.size());
+  ASSERT_TRUE(IsOk(staging->CopyToDevice(stream_.get(), memory_.address(), source.data(),
+                                         Bytes(source.size()))));
+  ASSERT_TRUE(IsOk(controls().HoldStream(stream_.get())));
+  device_->ResetCounts();
+  device_->DelayNth(Primitive::kCopy, 1, std::chrono::milliseconds(100));
+  std::thread other([&] {
+    while (device_->calls(Primitive::kCopy) == 0) std::this_thread::yield();
+    EXPECT_TRUE(IsOk(elsewhere.Lease(back.data(), Bytes(back.size()))));
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    EXPECT_TRUE(IsOk(controls().ReleaseStream(stream_.get())));
+  });
+  EXPECT_TRUE(
+      IsOk(staging->CopyToHost(stream_.get(), back.data(), memory_.address(), Bytes(back.size()))));
+  EXPECT_EQ(back, source);
+  other.join();
+  device_->ClearRules();
+}
+
+TEST_F(StagingTest, ACaptureGetsNoLentMemory) {
+  const auto registrations = std::make_shared<RegistrationCache>(device_);
+  Staging staging({.allocator = Allocator(), .copy = copy_, .registrations = registrations}, kFine);
+  std::vector<unsigned char> host = Pattern(kSize, 1);
+  ASSERT_TRUE(IsOk(registrations->Lease(host.data(), Bytes(kSize))));
+  hal::Capture capture = Need(hal::Capture::Begin(inner_, stream_.get()));
+  for (const std::size_t size : {std::size_t{100}, kSize}) {
+    EXPECT_EQ(
+        staging.CopyToDevice(stream_.get(), memory_.address(), host.data(), Bytes(size)).code(),
+        StatusCode::kFailedPrecondition);
+    EXPECT_EQ(staging.CopyToHost(stream_.get(), host.data(), memory_.address(), Bytes(size)).code(),
+              StatusCode::kFailedPrecondition);
+  }
+  const hal::Graph graph = Need(capture.End());
+  EXPECT_EQ(staging.stats().direct, 0U);
 }
 
 TEST_F(StagingTest, WaitingIsBounded) {

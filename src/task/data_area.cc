@@ -19,7 +19,9 @@ void DataArea::UsedLocked() {
 
 memory::Block* DataArea::Take(std::uint64_t size) {
   const MutexLock lock(mutex_);
-  memory::Block* const block = pool_.Allocate(Rounded(size));
+  memory::Block* block = pool_.Allocate(Rounded(size));
+  // The area cannot grow.
+  if (block == nullptr) block = pool_.AllocateAmongAll(Rounded(size));
   if (block != nullptr) UsedLocked();
   return block;
 }

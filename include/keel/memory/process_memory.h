@@ -84,8 +84,6 @@ class KEEL_EXPORT DeviceMemory {
   DeviceMemory(std::shared_ptr<hal::Device> device, std::unique_ptr<DeviceAllocator> allocator,
                const AllocatorConfig& config);
   Status Transfer(hal::StreamHandle stream, const hal::Copy& copy, Deadline deadline);
-  // Whether the host's memory, or a part of it, is one that staging has pinned for itself.
-  bool IsLent(const void* pointer, Bytes size) const;
 
   const std::shared_ptr<hal::Device> device_;
   EventPool events_;

@@ -122,8 +122,13 @@ class KEEL_EXPORT RegistrationCache {
   std::shared_ptr<internal::RegistrationTable> table_;
 };
 
+// Whether any cache of the process Overlaps() this: a pin is the process's, so that the drivers of
+// other devices take such memory for pinned as well. One atomic load when there is no cache.
+KEEL_EXPORT bool IsLentByACache(const void* pointer, Bytes size);
+
 // For an allocator's hook: tells every cache of the process that this memory is about to go. One
-// atomic load when there is no cache. Errors are logged.
-KEEL_EXPORT void MemoryGone(const void* pointer, Bytes size);
+// atomic load when there is no cache. The first error: then a part of it may still be pinned; call
+// it again.
+KEEL_EXPORT Status MemoryGone(const void* pointer, Bytes size);
 
 }  // namespace keel::memory

@@ -19,7 +19,7 @@
 // With a RegistrationCache, host memory that is seen again is pinned and transferred without any
 // buffer; see there what its owner must promise. Whoever finds that the limit of the cache is in
 // the way makes room after its own copy (RegistrationCache::Maintain), which may wait for the
-// device.
+// device. In a capture, memory that a cache has pinned is refused: kFailedPrecondition.
 //
 // On an error a part of the destination may have been written. Thread-safe: any number of callers,
 // on any streams of the device. Calls must have returned before it is destroyed.
