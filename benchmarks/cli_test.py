@@ -83,6 +83,9 @@ class ShowTest(unittest.TestCase):
         with self.assertRaisesRegex(record.RecordError, "no table 'graf'"):
             self.show("graf")
         for text, wrong in (("Nothing.\n", "the page has no"),
+                            ("<!-- cli.py: graph -->\nText.\n<!-- cli.py: graph -->\n<!-- end -->\n",
+                             "no <!-- end -->"),
+                            ("<!-- cli.py: graph -->\n<!-- end -->\n<!-- cli.py: graph -->\n", "no <!-- end -->"),
                             ("<!-- cli.py: x -->\n<!-- end -->\n", "no table 'x'")):
             page.write_text(text, encoding="utf-8")
             with self.assertRaisesRegex(record.RecordError, wrong):
