@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/forked_child_test.h"
+#include "base/soon_test.h"
 #include "hal/sim_devices_test.h"
 #include "keel/hal/graph.h"
 #include "keel/hal/memory.h"
@@ -329,7 +330,10 @@ TEST_F(StagingTest, WithoutABufferACopyOfLentMemoryIsWaitedFor) {
   }
   const auto held = [&](const auto& copy) {
     ASSERT_TRUE(IsOk(controls().HoldStream(stream_.get())));
+    device_->ResetCounts();
     std::thread later([&] {
+      // Long enough for a copy that does not wait to be found out.
+      EXPECT_TRUE(Soon([&] { return device_->calls(Primitive::kCopy) > 0; }));
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       EXPECT_TRUE(IsOk(controls().ReleaseStream(stream_.get())));
     });
