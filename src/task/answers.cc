@@ -23,8 +23,8 @@ Status Damaged(std::uint64_t word) {
 }  // namespace
 
 Status AnswerWriter::Answer(const Status& status) {
-  // What somebody else wrote there is not made good by the next count.
-  KEEL_TRY(CheckWord());
+  // The word is not looked at: whoever waits for it has it in another core's cache, and would wait
+  // for two ways instead of one. What somebody else wrote there harms nobody any more.
   const std::uint64_t number = next();
   if (!status.ok()) {
     EncodeReply({.number = number, .status = status}, message_);
@@ -52,6 +52,16 @@ Result<std::size_t> AnswerReader::Look(std::size_t outstanding) {
   if (count > outstanding || word != WordOf(taken_ + count)) return Damaged(word);
   looked_ = false;
   most_ = taken_ + outstanding;
+  return count;
+}
+
+std::size_t AnswerReader::TakeDone(std::size_t outstanding) {
+  const std::uint64_t word = std::atomic_ref(*word_).load(std::memory_order_acquire);
+  const auto count = static_cast<std::uint32_t>(word) - static_cast<std::uint32_t>(taken_);
+  if (count > outstanding || word != WordOf(taken_ + count)) return 0;
+  // After the word: what failed has a message before its count.
+  if (reply_.has_value() || !replies_.Empty()) return 0;
+  taken_ += count;
   return count;
 }
 

@@ -29,8 +29,8 @@ class AnswerWriter {
       : word_(&region.header().answered), replies_(region.lane(LaneName::kTaskReplies)) {}
   // The number of the task that is answered next.
   std::uint64_t next() const { return answered_ + 1; }
-  // Who looks sees it from now on; who sleeps must be woken. kInternal as Check says it, or the
-  // lane is full.
+  // Who looks sees it from now on; who sleeps must be woken. kInternal: the lane of failures is full
+  // or damaged.
   Status Answer(const Status& status);
   // kInternal: somebody else has written the word, or the lane is damaged.
   Status Check();
@@ -54,6 +54,8 @@ class AnswerReader {
   Result<std::size_t> Look(std::size_t outstanding);
   // The next one's. Precondition: Look has counted it. kInternal: it makes no sense.
   Status Take(Status& status);
+  // Takes all that are answered, if all went well. 0: none is, or Look and Take must tell.
+  std::size_t TakeDone(std::size_t outstanding);
   // What tells of the next one that was not taken.
   Sign next() const { return {word_, static_cast<std::uint32_t>(taken_ + 1)}; }
   // For who has waited for a while.

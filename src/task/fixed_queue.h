@@ -35,6 +35,12 @@ class FixedQueue {
     --size_;
     return element;
   }
+  // The first so many, of what holds nothing. Precondition: there are as many.
+  void Drop(std::size_t count) {
+    static_assert(std::is_trivially_destructible_v<T>);
+    first_ = (first_ + count) % N;
+    size_ -= count;
+  }
   // The i-th; those before it stay in their order.
   T Take(std::size_t i) {
     for (; i > 0; --i) std::swap((*this)[i], (*this)[i - 1]);

@@ -91,13 +91,14 @@ void FuzzMessage(std::span<const std::byte> bytes) {
   CheckMessage(DecodeTask(bytes), bytes);
   // What a worker makes of it where it lies.
   std::vector<std::byte> message(bytes.begin(), bytes.end());
-  const Result<TaskView> view = ViewTask(message);
+  TaskView view;
+  const Status viewed = ViewTask(message, view);
   const Result<TaskMessage> task = DecodeTask(bytes);
-  Require(view.status().ToString() == task.status().ToString());
-  if (view.ok()) {
-    Require(view->number == task->number && view->callable == task->callable);
-    Require(view->deadline.when() == task->deadline.when());
-    Require(std::ranges::equal(view->arguments, task->arguments.Encode()));
+  Require(viewed.ToString() == task.status().ToString());
+  if (viewed.ok()) {
+    Require(view.number == task->number && view.callable == task->callable);
+    Require(view.deadline.when() == task->deadline.when());
+    Require(std::ranges::equal(view.arguments, task->arguments.Encode()));
   }
   CheckMessage(DecodeRequest(bytes), bytes);
   CheckMessage(DecodeReply(bytes), bytes);

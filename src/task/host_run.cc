@@ -27,7 +27,8 @@ class Call final : public HostCall {
 
   Status Run() {
     Status status = run_.function != nullptr ? CallFunction() : CallCode();
-    return refused_.ok() ? status : refused_;
+    if (!refused_.ok()) status = std::move(refused_);
+    return status;
   }
 
   const ArgumentsView& arguments() const override { return arguments_; }

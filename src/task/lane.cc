@@ -8,48 +8,41 @@
 namespace keel::task {
 namespace {
 
-// Any change of one word changes the sum of 64 bits, of which half is kept: each word counts an odd
-// number of times, and each a different one; its upper half counts twice, or the highest bits of
-// two words would make up for each other. No word waits for the one before it.
-class Checksum {
- public:
-  void Add(std::uint64_t word) {
-    sum_ += (word ^ (word >> 32)) * factor_;
-    factor_ += 2 * kFactor;
-  }
-  std::uint32_t value() const { return static_cast<std::uint32_t>(sum_ ^ (sum_ >> 32)); }
-
- private:
-  static constexpr std::uint64_t kFactor = 0x9e37'79b9'7f4a'7c15;
-  std::uint64_t sum_ = 0;
-  std::uint64_t factor_ = kFactor;
-};
-
-std::uint32_t ChecksumOf(std::uint64_t sequence, const std::byte* from, std::size_t size) {
-  Checksum checksum;
-  checksum.Add(sequence);
-  checksum.Add(size);
+// Of whole words, and of what is left behind them.
+template <class Use>
+void ForEachWord(const std::byte* from, std::size_t size, const Use& use) {
   std::uint64_t word = 0;
   for (; size >= sizeof(word); from += sizeof(word), size -= sizeof(word)) {
     std::memcpy(&word, from, sizeof(word));
-    checksum.Add(word);
+    use(word, sizeof(word));
   }
-  if (size != 0) {
-    word = 0;
-    std::memcpy(&word, from, size);
-    checksum.Add(word);
-  }
+  if (size == 0) return;
+  word = 0;
+  std::memcpy(&word, from, size);
+  use(word, size);
+}
+
+std::uint32_t ChecksumOf(std::uint64_t sequence, std::span<const std::byte> bytes) {
+  LaneChecksum checksum(sequence, bytes.size());
+  ForEachWord(bytes.data(), bytes.size(),
+              [&](std::uint64_t word, std::size_t) { checksum.Add(word); });
   return checksum.value();
 }
 
-// Of a message that fits into a slot. Most have whole words.
-void CopyShort(std::byte* to, const std::byte* from, std::size_t size) {
-  std::size_t at = 0;
-  for (std::uint64_t word = 0; at + sizeof(word) <= size; at += sizeof(word)) {
-    std::memcpy(&word, from + at, sizeof(word));
-    std::memcpy(to + at, &word, sizeof(word));
-  }
-  if (at != size) std::memcpy(to + at, from + at, size - at);
+// Of a message that fits into a slot: copies it, too, word by word, so that who reads words of it
+// next need not wait until the copy is in memory.
+std::uint32_t CopyShort(std::uint64_t sequence, std::byte* to, std::span<const std::byte> from) {
+  LaneChecksum checksum(sequence, from.size());
+  ForEachWord(from.data(), from.size(), [&](std::uint64_t word, std::size_t size) {
+    checksum.Add(word);
+    if (size == sizeof(word)) {
+      std::memcpy(to, &word, sizeof(word));
+    } else {
+      std::memcpy(to, &word, size);
+    }
+    to += size;
+  });
+  return checksum.value();
 }
 
 void CopyIn(std::span<std::byte> ring, std::uint32_t at, std::span<const std::byte> bytes) {
@@ -90,32 +83,30 @@ Status LaneWriter::Check() {
   return damaged_ ? DamagedLane("a cursor points nowhere") : OkStatus();
 }
 
+Status LaneWriter::MakeRoom(std::size_t bytes) {
+  KEEL_TRY(Check());
+  if (HasRoom(bytes)) return OkStatus();
+  return ResourceExhausted(
+      fmt::format("the lane is full: {} messages are under way", written_ - read_));
+}
+
 Status LaneWriter::Put(std::span<const std::byte> message) {
   const std::size_t size = RingSize(message.size());
   if (size > lane_.ring.size()) {
     return OutOfRange(fmt::format("a message of {} bytes does not fit into a lane of {}",
                                   message.size(), lane_.ring.size()));
   }
-  if (damaged_ || lane_.state->written.load(std::memory_order_relaxed) != written_ ||
-      !HasRoom(size)) {
-    KEEL_TRY(Check());
-    if (!HasRoom(size)) {
-      return ResourceExhausted(
-          fmt::format("the lane is full: {} messages are under way", written_ - read_));
-    }
-  }
+  if (!CanPut(size)) KEEL_TRY(MakeRoom(size));
   LaneSlot& slot = lane_.slots[written_ % kLaneSlots];
   slot.length = static_cast<std::uint32_t>(message.size());
-  slot.checksum = ChecksumOf(sequence_, message.data(), message.size());
   if (size == 0) {
-    CopyShort(slot.bytes, message.data(), message.size());
+    slot.checksum = CopyShort(sequence_, slot.bytes, message);
   } else {
+    slot.checksum = ChecksumOf(sequence_, message);
     CopyIn(lane_.ring, bytes_, message);
     bytes_ += static_cast<std::uint32_t>(size);
   }
-  Number(slot).store(sequence_++, std::memory_order_release);
-  // After the slot: who sees this can find it.
-  lane_.state->written.store(++written_, std::memory_order_release);
+  Publish(slot);
   return OkStatus();
 }
 
@@ -149,9 +140,7 @@ Result<bool> LaneReader::Read(std::vector<std::byte>& message) {
   LaneSlot& slot = this->slot();
   const std::uint64_t sequence = Number(slot).load(std::memory_order_acquire);
   if (sequence != sequence_) {
-    // What was there the last time is there until the next message is.
-    const std::uint64_t before = sequence_ > kLaneSlots ? sequence_ - kLaneSlots : 0;
-    if (sequence != before) return Damaged("a message has a wrong number");
+    if (sequence != before()) return Damaged("a message has a wrong number");
     constexpr std::uint32_t kLooksPerCheck = 64;
     if (++looks_ % kLooksPerCheck == 0) KEEL_TRY(Check());
     return false;
@@ -160,17 +149,17 @@ Result<bool> LaneReader::Read(std::vector<std::byte>& message) {
   const std::uint32_t checksum = slot.checksum;
   const std::size_t size = RingSize(length);
   if (size > lane_.ring.size()) return Damaged("a message is longer than the ring");
-  message.resize(length);
+  if (message.size() != length) message.resize(length);
+  std::uint32_t found = 0;
   if (size == 0) {
-    CopyShort(message.data(), slot.bytes, length);
+    found = CopyShort(sequence, message.data(), {slot.bytes, length});
   } else {
     CopyOut(message, lane_.ring, bytes_);
     bytes_ += static_cast<std::uint32_t>(size);
     lane_.state->read_bytes.store(bytes_, std::memory_order_release);
+    found = ChecksumOf(sequence, message);
   }
-  if (ChecksumOf(sequence, message.data(), length) != checksum) {
-    return Damaged("a message has a wrong checksum");
-  }
+  if (found != checksum) return Damaged("a message has a wrong checksum");
   lane_.state->read.store(static_cast<std::uint32_t>(sequence_++), std::memory_order_release);
   return true;
 }

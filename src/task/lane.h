@@ -19,9 +19,11 @@
 // One thread writes, one reads; each has its own object, which owns nothing.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -65,6 +67,28 @@ constexpr std::size_t RingSize(std::size_t message) {
   return message <= LaneSlot::kShort ? 0 : (message + 7) & ~std::size_t{7};
 }
 
+// Of a message, of which Add takes one word after the other. Any change of one word changes the sum
+// of 64 bits, of which half is kept: each word counts an odd number of times, and each a different
+// one; its upper half counts twice, or the highest bits of two words would make up for each other.
+// No word waits for the one before it.
+class LaneChecksum {
+ public:
+  LaneChecksum(std::uint64_t sequence, std::size_t size) {
+    Add(sequence);
+    Add(size);
+  }
+  void Add(std::uint64_t word) {
+    sum_ += (word ^ (word >> 32)) * factor_;
+    factor_ += 2 * kFactor;
+  }
+  std::uint32_t value() const { return static_cast<std::uint32_t>(sum_ ^ (sum_ >> 32)); }
+
+ private:
+  static constexpr std::uint64_t kFactor = 0x9e37'79b9'7f4a'7c15;
+  std::uint64_t sum_ = 0;
+  std::uint64_t factor_ = kFactor;
+};
+
 // A word that tells of a message, or of an answer: it is there, or was, when the lower half of the
 // word has this value or a later one, modulo 2^32.
 struct Sign {
@@ -86,6 +110,26 @@ class LaneWriter {
   // A reader that looks sees it from now on. kResourceExhausted: it does not fit now. kOutOfRange:
   // it never will.
   Status Put(std::span<const std::byte> message);
+  // The same of a message of so few words that its slot has room for them. They go there from where
+  // they are, which may be registers.
+  template <std::size_t kWords>
+  Status PutWords(const std::array<std::uint64_t, kWords>& words) {
+    constexpr std::size_t kSize = kWords * sizeof(std::uint64_t);
+    static_assert(kSize <= LaneSlot::kShort);
+    if (!CanPut(0)) [[unlikely]] {
+      KEEL_TRY(MakeRoom(0));
+    }
+    LaneChecksum checksum(sequence_, kSize);
+    for (const std::uint64_t word : words) checksum.Add(word);
+    LaneSlot& slot = lane_.slots[written_ % kLaneSlots];
+    slot.length = static_cast<std::uint32_t>(kSize);
+    slot.checksum = checksum.value();
+    for (std::size_t i = 0; i < kWords; ++i) {
+      std::memcpy(slot.bytes + i * sizeof(std::uint64_t), &words[i], sizeof(std::uint64_t));
+    }
+    Publish(slot);
+    return OkStatus();
+  }
   // Wakes a reader that sleeps, after any number of Puts.
   void Wake() { RingSleepers(lane_.state->bell); }
   // kInternal: the reader's cursor, or the published copy of this side's, was damaged.
@@ -94,6 +138,20 @@ class LaneWriter {
  private:
   bool HasRoom(std::size_t bytes) const {
     return written_ - read_ < kLaneSlots && lane_.ring.size() - (bytes_ - read_bytes_) >= bytes;
+  }
+  // For a message that takes so many bytes of the ring, as far as is known without a look at the
+  // reader's cursors.
+  bool CanPut(std::size_t bytes) const {
+    return !damaged_ && lane_.state->written.load(std::memory_order_relaxed) == written_ &&
+           HasRoom(bytes);
+  }
+  // Takes that look.
+  Status MakeRoom(std::size_t bytes);
+  // Who looks sees the message from now on.
+  void Publish(LaneSlot& slot) {
+    std::atomic_ref(slot.sequence).store(sequence_++, std::memory_order_release);
+    // After the slot: who sees this can find it.
+    lane_.state->written.store(++written_, std::memory_order_release);
   }
 
   Lane lane_;
@@ -119,6 +177,12 @@ class LaneReader {
   // kInternal: something was written that cannot be found, or the published copies of this side's
   // cursors were damaged. For who has waited for a while; Read does so now and then.
   Status Check();
+  // Whether nothing is to be read or to be said: no message, and nothing that looks damaged.
+  bool Empty() const {
+    const auto read = static_cast<std::uint32_t>(sequence_ - 1);
+    return !damaged_ && lane_.state->written.load(std::memory_order_acquire) == read &&
+           std::atomic_ref(slot().sequence).load(std::memory_order_relaxed) == before();
+  }
   // Of the next message, until it was read.
   Sign next() const { return {&slot().sequence, static_cast<std::uint32_t>(sequence_)}; }
   // Rung also for other reasons: read it before Read; if that found nothing, wait for another
@@ -134,6 +198,8 @@ class LaneReader {
   Status Damaged(const char* what);
 
   LaneSlot& slot() const { return lane_.slots[(sequence_ - 1) % kLaneSlots]; }
+  // What the slot of the next message has until that is there.
+  std::uint64_t before() const { return sequence_ > kLaneSlots ? sequence_ - kLaneSlots : 0; }
 
   Lane lane_;
   std::uint32_t bytes_ = 0;  // of the ring

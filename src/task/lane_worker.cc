@@ -51,6 +51,7 @@ struct LaneWorker::State {
   Status Begin(Deadline deadline);
   // OK, or why it is lost; notices if it has ended.
   Status Loss();
+  bool MayBeLost() const { return is_lost.load(std::memory_order_acquire) || peer->has_ended(); }
   void Lose(Status why);
 
   Status Fits(const Arguments& arguments) const;
@@ -217,7 +218,7 @@ Status LaneWorker::Post(std::uint64_t task, std::uint64_t callable, const Argume
                         Deadline deadline) {
   KEEL_TRY(Here());
   State& state = *state_;
-  KEEL_TRY(state.Loss());
+  if (state.MayBeLost()) KEEL_TRY(state.Loss());
   if (state.posted.full()) {
     return ResourceExhausted(
         fmt::format("{} has {} tasks already, which is all it takes", state.who, kCapacity));
@@ -225,7 +226,9 @@ Status LaneWorker::Post(std::uint64_t task, std::uint64_t callable, const Argume
   const std::uint64_t number = state.last_number + 1;
   std::vector<State::Placed> tensors;
   Status sent;
-  if (HasHostTensors(arguments) && state.peer->data() != nullptr) {
+  if (arguments.empty()) {
+    sent = state.tasks.PutWords(TaskHead(number, callable, deadline));
+  } else if (HasHostTensors(arguments) && state.peer->data() != nullptr) {
     Arguments placed = arguments;
     KEEL_TRY(state.Place(placed, tensors));
     sent = state.Send(number, callable, deadline, placed);
@@ -238,6 +241,7 @@ Status LaneWorker::Post(std::uint64_t task, std::uint64_t callable, const Argume
     state.Lose(Unavailable(fmt::format("{}: {}", state.who, sent.message())));
     return state.Loss();
   }
+  state.unnoticed = true;
   state.last_number = number;
   if (!deadline.never()) ++state.timed;
   state.posted.push_back({task, deadline, !tensors.empty()});
@@ -248,9 +252,7 @@ Status LaneWorker::Post(std::uint64_t task, std::uint64_t callable, const Argume
 Status LaneWorker::State::Send(std::uint64_t number, std::uint64_t callable, Deadline deadline,
                                const Arguments& arguments) {
   EncodeTask(number, callable, deadline, arguments, message);
-  KEEL_TRY(tasks.Put(message));
-  unnoticed = true;
-  return OkStatus();
+  return tasks.Put(message);
 }
 
 void LaneWorker::Wake() {
@@ -359,6 +361,15 @@ void LaneWorker::Collect(std::vector<TaskResult>& results) {
     });
   }
   if (!loss.ok()) state.Forsake(results, [&](const State::Posted&) { return loss; });
+}
+
+std::size_t LaneWorker::TakeDone() {
+  State& state = *state_;
+  // What has places or deadlines, and the loss of a worker, is for Collect.
+  if (state.timed != 0 || !state.placed.empty() || state.MayBeLost() || !home_.here()) return 0;
+  const std::size_t count = state.answers.TakeDone(state.posted.size());
+  state.posted.Drop(count);
+  return count;
 }
 
 Deadline LaneWorker::State::Due() const {

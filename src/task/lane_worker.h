@@ -47,6 +47,7 @@ class LaneWorker final : public Worker {
   Status Fits(const Arguments& arguments) const override;
   void Collect(std::vector<TaskResult>& results) override;
   Sign NextAnswer() const override;
+  std::size_t TakeDone() override;
   Deadline NextDeadline() const override;
 
   Result<DeviceAddress> Allocate(Bytes size, Deadline deadline) override;

@@ -12,18 +12,9 @@
 namespace keel::task {
 namespace {
 
-constexpr std::uint32_t kTaskMagic = 0x4b53'414b;     // "KASK"
 constexpr std::uint32_t kRequestMagic = 0x5145'524b;  // "KREQ"
 constexpr std::uint32_t kReplyMagic = 0x5045'524b;    // "KREP"
 constexpr std::uint32_t kDoneMagic = 0x4e4f'444b;     // "KDON"
-
-struct TaskHead {
-  std::uint32_t magic = kTaskMagic;
-  std::uint32_t reserved = 0;
-  std::uint64_t number = 0;
-  std::uint64_t callable = 0;
-  std::int64_t deadline = 0;
-};
 
 struct RequestBody {
   std::uint32_t magic = kRequestMagic;
@@ -90,10 +81,25 @@ Result<Head> Get(std::span<const std::byte> bytes, std::string_view what) {
   return head;
 }
 
-Result<TaskHead> GetTaskHead(std::span<const std::byte> bytes) {
-  KEEL_ASSIGN(const TaskHead head, Get<TaskHead>(bytes, "a task"));
-  if (head.reserved != 0) return InvalidArgument("a task has bytes that must be 0 and are not");
-  return head;
+// A task begins with these words.
+enum TaskWord : std::size_t { kMark, kNumber, kCallable, kDeadline };
+constexpr std::size_t kTaskHead = kTaskHeadWords * sizeof(std::uint64_t);
+
+std::uint64_t WordAt(std::span<const std::byte> bytes, std::size_t index) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, bytes.data() + index * sizeof(word), sizeof(word));
+  return word;
+}
+
+Status CheckTaskHead(std::span<const std::byte> bytes) {
+  if (bytes.size() < kTaskHead) {
+    return InvalidArgument(
+        fmt::format("a task of {} bytes: {} are needed", bytes.size(), kTaskHead));
+  }
+  const std::uint64_t mark = WordAt(bytes, kMark);
+  if (mark == kTaskMark) return OkStatus();
+  return InvalidArgument(
+      fmt::format("a task begins with {:#x}: {:#x} is due", mark, kTaskMark));
 }
 
 // One encoding for each task: none are not a block that says so.
@@ -112,14 +118,14 @@ std::size_t LargestTaskMessage() {
   constexpr std::size_t kArguments = sizeof(ArgumentsHeader) +
                                      Arguments::kMaxTensors * (sizeof(Tensor) + sizeof(Tag)) +
                                      Arguments::kMaxScalars * sizeof(std::uint64_t) + 8;
-  return sizeof(TaskHead) + kArguments;
+  return kTaskHead + kArguments;
 }
 
 void EncodeTask(std::uint64_t number, std::uint64_t callable, Deadline deadline,
                 const Arguments& arguments, std::vector<std::byte>& bytes) {
-  bytes.resize(sizeof(TaskHead) + (arguments.empty() ? 0 : arguments.encoded_size()));
-  Put(bytes, TaskHead{.number = number, .callable = callable, .deadline = ToNumber(deadline)});
-  if (!arguments.empty()) arguments.EncodeTo(std::span(bytes).subspan(sizeof(TaskHead)));
+  bytes.resize(kTaskHead + (arguments.empty() ? 0 : arguments.encoded_size()));
+  Put(bytes, TaskHead(number, callable, deadline));
+  if (!arguments.empty()) arguments.EncodeTo(std::span(bytes).subspan(kTaskHead));
 }
 
 std::vector<std::byte> Encode(const TaskMessage& message) {
@@ -174,9 +180,9 @@ std::vector<std::byte> Encode(const Reply& reply) {
   return bytes;
 }
 
-Result<TaskView> ViewTask(std::span<std::byte> bytes) {
-  KEEL_ASSIGN(const TaskHead head, GetTaskHead(bytes));
-  std::span<std::byte> arguments = bytes.subspan(sizeof(head));
+Status ViewTask(std::span<std::byte> bytes, TaskView& task) {
+  KEEL_TRY(CheckTaskHead(bytes));
+  std::span<std::byte> arguments = bytes.subspan(kTaskHead);
   if (arguments.empty()) {
     static std::vector<std::byte>& none = *new std::vector<std::byte>(Arguments().Encode());
     arguments = none;
@@ -184,23 +190,25 @@ Result<TaskView> ViewTask(std::span<std::byte> bytes) {
     KEEL_TRY(Arguments::CheckBlock(arguments));
     if (ArgumentsView(arguments.data()).empty()) return EmptyBlock();
   }
-  return TaskView{.number = head.number,
-                  .callable = head.callable,
-                  .deadline = ToDeadline(head.deadline),
-                  .arguments = arguments};
+  task.number = WordAt(bytes, kNumber);
+  task.callable = WordAt(bytes, kCallable);
+  task.deadline = ToDeadline(static_cast<std::int64_t>(WordAt(bytes, kDeadline)));
+  task.arguments = arguments;
+  return OkStatus();
 }
 
 Result<TaskMessage> DecodeTask(std::span<const std::byte> bytes) {
-  KEEL_ASSIGN(const TaskHead head, GetTaskHead(bytes));
+  KEEL_TRY(CheckTaskHead(bytes));
   Arguments arguments;
-  if (const auto block = bytes.subspan(sizeof(head)); !block.empty()) {
+  if (const auto block = bytes.subspan(kTaskHead); !block.empty()) {
     KEEL_ASSIGN(arguments, Arguments::Decode(block));
     if (arguments.empty()) return EmptyBlock();
   }
-  return TaskMessage{.number = head.number,
-                     .callable = head.callable,
-                     .deadline = ToDeadline(head.deadline),
-                     .arguments = std::move(arguments)};
+  return TaskMessage{
+      .number = WordAt(bytes, kNumber),
+      .callable = WordAt(bytes, kCallable),
+      .deadline = ToDeadline(static_cast<std::int64_t>(WordAt(bytes, kDeadline))),
+      .arguments = std::move(arguments)};
 }
 
 Result<Request> DecodeRequest(std::span<const std::byte> bytes) {

@@ -6,6 +6,8 @@
 // again, to the same bytes.
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -81,6 +83,16 @@ inline constexpr std::size_t kMaxErrorName = 100;
 std::size_t LargestTaskMessage();
 inline constexpr std::size_t kLargestReply = 2200;
 
+// How a task's message begins, and all of it if there are no arguments.
+inline constexpr std::uint64_t kTaskMark = 0x4b53'414b;  // "KASK", and zeros
+inline constexpr std::size_t kTaskHeadWords = 4;
+inline std::array<std::uint64_t, kTaskHeadWords> TaskHead(std::uint64_t number,
+                                                          std::uint64_t callable,
+                                                          Deadline deadline) {
+  const std::chrono::nanoseconds when = deadline.when().time_since_epoch();
+  return {kTaskMark, number, callable, static_cast<std::uint64_t>(when.count())};
+}
+
 std::vector<std::byte> Encode(const TaskMessage& message);
 std::vector<std::byte> Encode(const Request& request);
 std::vector<std::byte> Encode(const Reply& reply);
@@ -90,7 +102,7 @@ void EncodeTask(std::uint64_t number, std::uint64_t callable, Deadline deadline,
                 const Arguments& arguments, std::vector<std::byte>& bytes);
 void EncodeReply(const Reply& reply, std::vector<std::byte>& bytes);
 
-Result<TaskView> ViewTask(std::span<std::byte> bytes);
+Status ViewTask(std::span<std::byte> bytes, TaskView& task);
 Result<TaskMessage> DecodeTask(std::span<const std::byte> bytes);
 Result<Request> DecodeRequest(std::span<const std::byte> bytes);
 Result<Reply> DecodeReply(std::span<const std::byte> bytes);

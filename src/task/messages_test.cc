@@ -11,6 +11,7 @@
 namespace keel::task {
 namespace {
 
+using hal::IsOk;
 using hal::Need;
 
 TaskMessage SomeTask() {
@@ -36,18 +37,21 @@ TEST(MessagesTest, ATaskWithoutArgumentsHasNoBytesOfThem) {
   std::vector<std::byte> bytes = Encode(TaskMessage{.number = 9, .callable = 4});
   EXPECT_LT(bytes.size(), Encode(SomeTask()).size());
   EXPECT_TRUE(Need(DecodeTask(bytes)).arguments.empty());
-  EXPECT_TRUE(ArgumentsView(Need(ViewTask(bytes)).arguments.data()).empty());
+  TaskView view;
+  ASSERT_TRUE(IsOk(ViewTask(bytes, view)));
+  EXPECT_TRUE(ArgumentsView(view.arguments.data()).empty());
   // A block that says so is not the same message.
   const std::vector<std::byte> none = Arguments().Encode();
   bytes.insert(bytes.end(), none.begin(), none.end());
   EXPECT_EQ(DecodeTask(bytes).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(ViewTask(bytes).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ViewTask(bytes, view).code(), StatusCode::kInvalidArgument);
 }
 
 TEST(MessagesTest, ATaskIsSeenWhereItLies) {
   const TaskMessage sent = SomeTask();
   std::vector<std::byte> bytes = Encode(sent);
-  const TaskView view = Need(ViewTask(bytes));
+  TaskView view;
+  ASSERT_TRUE(IsOk(ViewTask(bytes, view)));
   EXPECT_EQ(view.number, 9U);
   EXPECT_EQ(view.callable, 4U);
   EXPECT_EQ(view.deadline.when(), sent.deadline.when());

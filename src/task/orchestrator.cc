@@ -45,7 +45,7 @@ Status TaskHandle::error() const {
 
 std::optional<WorkerId> TaskHandle::worker() const {
   if (state_ == nullptr) return std::nullopt;
-  const std::int64_t worker = state_->worker.load(std::memory_order_relaxed);
+  const std::int32_t worker = state_->worker.load(std::memory_order_relaxed);
   return worker < 0 ? std::nullopt : std::optional(static_cast<WorkerId>(worker));
 }
 

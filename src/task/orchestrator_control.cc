@@ -281,6 +281,7 @@ OrchestratorCore::DeferredUnregister OrchestratorCore::ForgetLocked(std::uint64_
   } else {
     deferred.function = std::move(at->second.function);
     deferred.numbers = std::move(at->second.numbers);
+    if (recent_callable_ == &at->second) recent_callable_ = nullptr;
     callables_.erase(at);
   }
   for (const Slot& slot : slots_) deferred.generations.push_back(slot.generation);
@@ -322,6 +323,7 @@ Status OrchestratorCore::Unregister(Callable callable) {
     return NotFound(fmt::format("callable {} is not registered, or no longer", callable.id));
   }
   at->second.unregistered = true;
+  if (recent_callable_ == &at->second) recent_callable_ = nullptr;
   if (at->second.uses > 0) return OkStatus();
   return UnregisterNowLocked(ForgetLocked(callable.id));
 }

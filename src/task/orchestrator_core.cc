@@ -123,6 +123,7 @@ void OrchestratorCore::Stop() {
   std::vector<DeferredUnregister> unregisters;
   const MutexLock lock(mutex_);
   callables.swap(callables_);
+  recent_callable_ = nullptr;
   unregisters.swap(unregisters_);
   // They were rung, and look at the words of workers until they have noticed.
   while (sleepers_ > 0) {
@@ -244,10 +245,9 @@ Status OrchestratorCore::PlaceLocked(const Arguments& arguments, std::optional<W
 
 // --- Submit --------------------------------------------------------------------------------
 
-Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const Arguments> members,
-                                            bool group, std::span<const WorkerId> workers,
-                                            const SubmitOptions& options) {
-  KEEL_TRY(Here());
+Status OrchestratorCore::CheckGroupCall(std::span<const Arguments> members,
+                                        std::span<const WorkerId> workers,
+                                        const SubmitOptions& options) const {
   if (members.empty()) return InvalidArgument("a group needs at least one member");
   if (members.size() > worker_count()) {
     return InvalidArgument(fmt::format("a group of {} members needs as many workers; there are {}",
@@ -259,26 +259,74 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
                     "none",
                     workers.size(), members.size()));
   }
-  if (group && options.worker.has_value()) {
+  if (options.worker.has_value()) {
     return InvalidArgument("a group names its workers one by one, not in SubmitOptions");
   }
-  if (options.worker.has_value()) KEEL_TRY(CheckWorker(*options.worker));
   for (const WorkerId worker : workers) KEEL_TRY(CheckWorker(worker));
-  const std::chrono::nanoseconds timeout = options.timeout.value_or(options_.task_timeout);
-  if (timeout < timeout.zero()) {
-    return InvalidArgument("the timeout of a task is negative; zero means for ever");
+  return OkStatus();
+}
+
+Status OrchestratorCore::PrepareLocked(Task& task, std::span<const Arguments> members,
+                                       std::span<const WorkerId> workers,
+                                       const SubmitOptions& options) {
+  task.first = {members[0], workers.empty() ? options.worker : workers[0]};
+  for (std::size_t i = 1; i < members.size(); ++i) {
+    task.rest.push_back({members[i], workers.empty() ? std::nullopt : std::optional(workers[i])});
   }
   for (std::size_t i = 0; i < members.size(); ++i) {
-    Status status = members[i].Check();
+    Task::Member& member = task.member(i);
+    Status status = PlaceLocked(member.arguments, member.worker, task.blocks);
+    if (status.ok() && member.worker.has_value() &&
+        slots_[*member.worker].standing == Standing::kGivenUp) {
+      status = GivenUpLocked(*member.worker);
+    }
     if (!status.ok()) {
+      return task.group ? std::move(status).Annotate(fmt::format("member {}", i))
+                        : std::move(status);
+    }
+  }
+  if (!options.blocks.empty()) {
+    if (options.blocks.size() != task.blocks.size()) {
+      return InvalidArgument(fmt::format("{} blocks are named for {} resident tensors",
+                                         options.blocks.size(), task.blocks.size()));
+    }
+    for (std::size_t i = 0; i < task.blocks.size(); ++i) {
+      const std::shared_ptr<Block>& block = task.blocks[i];
+      KEEL_TRY(CheckIs(block, options.blocks[i], block->worker, block->address));
+    }
+  }
+  TouchesLocked(task);
+  return task.group ? CheckGroupLocked(task) : OkStatus();
+}
+
+Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const Arguments> members,
+                                            bool group, std::span<const WorkerId> workers,
+                                            const SubmitOptions& options) {
+  KEEL_TRY(Here());
+  if (group) KEEL_TRY(CheckGroupCall(members, workers, options));
+  if (options.worker.has_value()) KEEL_TRY(CheckWorker(*options.worker));
+  std::chrono::nanoseconds timeout = options.timeout.value_or(options_.task_timeout);
+  if (timeout.count() != 0) {
+    if (timeout < timeout.zero()) {
+      return InvalidArgument("the timeout of a task is negative; zero means for ever");
+    }
+    // What is as good as for ever is for ever: sums of timeouts stay within their type.
+    if (Deadline::After(timeout).never()) timeout = timeout.zero();
+  }
+  const bool plain =
+      !group && members[0].empty() && !options.worker.has_value() && options.blocks.empty();
+  if (!plain) {
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      Status status = members[i].Check();
+      if (status.ok()) continue;
       return group ? std::move(status).Annotate(fmt::format("member {}", i)) : std::move(status);
     }
   }
 
   const MutexLock lock(mutex_);
   if (stopping_) return Status(StatusCode::kCancelled, "the orchestrator is being destroyed");
-  const auto found = callables_.find(callable.id);
-  if (found == callables_.end() || found->second.unregistered) {
+  RegisteredCallable* const called = FindCallableLocked(callable);
+  if (called == nullptr) {
     return NotFound(fmt::format("callable {} is not registered, or no longer", callable.id));
   }
 
@@ -286,60 +334,30 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
   TaskHandle handle(pool_.Take(*this, 2));
   Task* const task = handle.state_;
   TaskRef entry(task);
-  // What is as good as for ever is for ever: sums of timeouts stay within their type.
-  if (timeout > timeout.zero() && !Deadline::After(timeout).never()) task->timeout = timeout;
+  task->timeout = timeout;
   task->group = group;
-  task->plain = members.size() == 1 && members[0].empty();
-  if (!members[0].empty()) task->first.arguments = members[0];
-  task->first.worker = workers.empty() ? options.worker : workers[0];
-  for (std::size_t i = 1; i < members.size(); ++i) {
-    task->rest.push_back({members[i], workers.empty() ? std::nullopt : std::optional(workers[i])});
-  }
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    Task::Member& member = task->member(i);
-    Status status;
-    if (!task->plain) status = PlaceLocked(member.arguments, member.worker, task->blocks);
-    if (status.ok() && member.worker.has_value() &&
-        slots_[*member.worker].standing == Standing::kGivenUp) {
-      status = GivenUpLocked(*member.worker);
-    }
-    if (!status.ok()) {
-      return group ? std::move(status).Annotate(fmt::format("member {}", i)) : std::move(status);
-    }
-  }
-  if (!options.blocks.empty()) {
-    if (options.blocks.size() != task->blocks.size()) {
-      return InvalidArgument(fmt::format("{} blocks are named for {} resident tensors",
-                                         options.blocks.size(), task->blocks.size()));
-    }
-    for (std::size_t i = 0; i < task->blocks.size(); ++i) {
-      const std::shared_ptr<Block>& block = task->blocks[i];
-      KEEL_TRY(CheckIs(block, options.blocks[i], block->worker, block->address));
-    }
-  }
-  touches_.clear();
-  if (!task->plain) TouchesLocked(*task);
-  if (group) KEEL_TRY(CheckGroupLocked(*task));
+  task->plain = plain;
+  waits_for_.clear();
+  if (!plain) KEEL_TRY(PrepareLocked(*task, members, workers, options));
 
   // Nothing fails from here on.
-  task->callable = &found->second;
-  ++task->callable->uses;
-  if (!task->plain) {
-    for (const std::shared_ptr<Block>& block : task->blocks) ++block->uses;
-  }
+  task->callable = called;
+  ++called->uses;
   task->id = ++last_id_;
   task->key = keys_.Take();
   if (tasks_.size() < keys_.slots()) tasks_.resize(keys_.slots());
-  waits_for_.clear();
-  if (!touches_.empty()) dependencies_.Add(task->key, touches_, waits_for_);
-  task->waits_for = static_cast<std::uint32_t>(waits_for_.size());
+  if (!plain) {
+    for (const std::shared_ptr<Block>& block : task->blocks) ++block->uses;
+    dependencies_.Add(task->key, touches_, waits_for_);
+    task->waits_for = static_cast<std::uint32_t>(waits_for_.size());
+  }
   // The worker has it first, and begins while the rest is written down: nobody looks for the answer
   // before the lock is given back.
   const bool pump = LookNowAndThenLocked();
   std::optional<WorkerId> at_once;
   Status sent;
   if (waits_for_.empty() && !group) {
-    at_once = scheduler_.StartAtOnce(task->first.worker, now_);
+    at_once = scheduler_.StartAtOnce(plain ? std::nullopt : task->first.worker, now_);
     if (at_once.has_value()) sent = SendLocked(*task, 0, *at_once);
   }
   tasks_[TaskKeys::SlotOf(task->key)] = std::move(entry);
@@ -414,7 +432,7 @@ void OrchestratorCore::ReadyLocked(Task& task) {
     for (std::size_t i = 0; i < task.member_count(); ++i) workers.push_back(task.member(i).worker);
     accepted = scheduler_.AddGroup(task.key, task.id, workers);
   } else {
-    accepted = scheduler_.Add(task.key, task.id, task.first.worker);
+    accepted = scheduler_.Add(task.key, task.id, task.plain ? std::nullopt : task.first.worker);
   }
   if (accepted) return;
   for (std::size_t i = 0; i < task.member_count(); ++i) {
@@ -447,8 +465,7 @@ void OrchestratorCore::EndLocked(TaskKey key, Status status) {
   TaskRef* const place = FindLocked(key);
   if (place == nullptr || (*place)->done) return;
   if (status.ok()) {
-    PublishLocked(**place, OkStatus());
-    PassLocked(std::move(*place));
+    EndWellLocked(*place);
     return;
   }
   const TaskRef task = *place;
@@ -471,7 +488,7 @@ void OrchestratorCore::EndLocked(TaskKey key, Status status) {
   if (task->waits_for == 0) PassLocked(task);
 }
 
-void OrchestratorCore::PublishLocked(Task& task, Status outcome) {
+void OrchestratorCore::PublishLocked(Task& task) {
   ++ghosts_;
   if (!task.plain) {
     for (const std::shared_ptr<Block>& block : task.blocks) ReleaseLocked(block);
@@ -485,7 +502,6 @@ void OrchestratorCore::PublishLocked(Task& task, Status outcome) {
     mender_ring_.NotifyOne();
   }
   task.callable = nullptr;
-  task.outcome = std::move(outcome);
   task.done.store(true, std::memory_order_release);
   for (Waiter* waiter = task.waiters; waiter != nullptr; waiter = waiter->next) {
     if (!waiter->for_gone) ReadyWaiterLocked(*waiter);
@@ -523,8 +539,8 @@ void OrchestratorCore::PassLocked(TaskRef task) {
 
 void OrchestratorCore::ReadyWaiterLocked(Waiter& waiter) {
   waiter.ready = true;
-  if (&waiter != leader_) {
-    waiter.changed.NotifyOne();
+  if (waiter.changed.has_value()) {
+    waiter.changed->NotifyOne();
   } else if (sleepers_ > 0) {
     doorbell_->Ring();
   }

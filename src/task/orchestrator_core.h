@@ -183,6 +183,20 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   TaskRef* FindLocked(TaskKey key) KEEL_REQUIRES(mutex_) {
     return keys_.alive(key) ? &tasks_[TaskKeys::SlotOf(key)] : nullptr;
   }
+  // Null: it is not registered, or no longer. Most tasks have the callable of the one before.
+  RegisteredCallable* FindCallableLocked(Callable callable) KEEL_REQUIRES(mutex_) {
+    if (recent_callable_ != nullptr && recent_callable_->id == callable.id) return recent_callable_;
+    const auto found = callables_.find(callable.id);
+    if (found == callables_.end() || found->second.unregistered) return nullptr;
+    return recent_callable_ = &found->second;
+  }
+  // What is wrong with a group, whatever the state.
+  Status CheckGroupCall(std::span<const Arguments> members, std::span<const WorkerId> workers,
+                        const SubmitOptions& options) const;
+  // Of a task that is not plain: its members, where they run, and what they touch (touches_).
+  Status PrepareLocked(Task& task, std::span<const Arguments> members,
+                       std::span<const WorkerId> workers, const SubmitOptions& options)
+      KEEL_REQUIRES(mutex_);
   // Where a member must run because of its resident tensors, and the blocks they are in.
   Status PlaceLocked(const Arguments& arguments, std::optional<WorkerId>& worker,
                      std::vector<std::shared_ptr<Block>>& blocks) KEEL_REQUIRES(mutex_);
@@ -196,8 +210,18 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // works through a list, whatever the depth of a chain.
   void FinishLocked(TaskKey key, Status status) KEEL_REQUIRES(mutex_);
   void EndLocked(TaskKey key, Status status) KEEL_REQUIRES(mutex_);
+  // Of a task in the table that was not done.
+  void EndWellLocked(TaskRef& task) KEEL_REQUIRES(mutex_) {
+    PublishLocked(*task);
+    PassLocked(std::move(task));
+  }
   // Makes the outcome known, and gives back what the task had. It stays in the table.
-  void PublishLocked(Task& task, Status outcome) KEEL_REQUIRES(mutex_);
+  void PublishLocked(Task& task, Status outcome) KEEL_REQUIRES(mutex_) {
+    task.outcome = std::move(outcome);
+    PublishLocked(task);
+  }
+  // With the outcome that it has.
+  void PublishLocked(Task& task) KEEL_REQUIRES(mutex_);
   // Takes a task that is done and waits for nothing out of the table, and lets those after it go
   // on: they are ready, or, if they are ghosts, go with it.
   void PassLocked(TaskRef task) KEEL_REQUIRES(mutex_);
@@ -215,6 +239,8 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   bool LookNowAndThenLocked() KEEL_REQUIRES(mutex_);
   void StartLocked(Task& task, WorkerId first) KEEL_REQUIRES(mutex_);
   void CollectLocked(WorkerId worker, Time now) KEEL_REQUIRES(mutex_);
+  // So many of those posted first have ended well; none has a timeout.
+  void DoneLocked(WorkerId worker, std::size_t count, Time now) KEEL_REQUIRES(mutex_);
   void DispatchLocked(Time now) KEEL_REQUIRES(mutex_);
   // All members or none: false if a worker is lost or can never take its member; then the group is
   // ready again, or has ended.
@@ -279,6 +305,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
 
   const OrchestratorOptions options_;
   const Home home_;
+  const Arguments no_arguments_;
   std::shared_ptr<Doorbell> doorbell_;  // set by Create
 
   TaskPool pool_;
@@ -291,6 +318,8 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   std::vector<Slot> slots_ KEEL_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, RegisteredCallable> callables_ KEEL_GUARDED_BY(mutex_);
   std::uint64_t last_callable_ KEEL_GUARDED_BY(mutex_) = 0;
+  // The last that a task was submitted with; null after it was unregistered.
+  RegisteredCallable* recent_callable_ KEEL_GUARDED_BY(mutex_) = nullptr;
   std::uint64_t last_id_ KEEL_GUARDED_BY(mutex_) = 0;
   bool stopping_ KEEL_GUARDED_BY(mutex_) = false;
   std::size_t ghosts_ KEEL_GUARDED_BY(mutex_) = 0;  // done, and still in the table

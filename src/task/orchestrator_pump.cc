@@ -19,7 +19,7 @@ bool OrchestratorCore::LookNowAndThenLocked() {
 void OrchestratorCore::StartLocked(Task& task, WorkerId first) {
   task.phase = Task::Phase::kPosted;
   task.running = static_cast<std::uint32_t>(task.member_count());
-  task.worker.store(first, std::memory_order_relaxed);
+  task.worker.store(static_cast<std::int32_t>(first), std::memory_order_relaxed);
 }
 
 bool OrchestratorCore::AnsweredLocked() const {
@@ -35,11 +35,33 @@ void OrchestratorCore::PumpLocked() {
     if (slots_[w].posted_count() > 0) CollectLocked(w, now_);
   }
   scheduler_.Retry();
-  DispatchLocked(now_);
+  if (scheduler_.ready() > 0) DispatchLocked(now_);
+}
+
+void OrchestratorCore::DoneLocked(WorkerId worker, std::size_t count, Time now) {
+  Slot& slot = slots_[worker];
+  slot.last_answer = false;
+  slot.tasks += count;
+  slot.endless -= count;
+  scheduler_.Ended(worker, now, count);
+  for (; count > 0; --count) {
+    const Posted posted = slot.posted.pop_front();
+    TaskRef* const task = FindLocked(posted.task);
+    if (task == nullptr) continue;
+    if ((*task)->running != 1 || !(*task)->outcome.ok()) {
+      MemberEndedLocked(**task, OkStatus());
+    } else {
+      EndWellLocked(*task);
+    }
+  }
 }
 
 void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
   Slot& slot = slots_[worker];
+  if (const std::size_t done = slot.worker->TakeDone(); done != 0) {
+    DoneLocked(worker, done, now);
+    return;
+  }
   // What follows may collect again.
   std::vector<TaskResult> results = std::move(results_);
   results.clear();
@@ -112,9 +134,9 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
 }
 
 void OrchestratorCore::MemberEndedLocked(Task& task, Status status) {
-  if (!status.ok() && task.error.ok()) task.error = std::move(status);
+  if (!status.ok() && task.outcome.ok()) task.outcome = std::move(status);
   if (--task.running > 0) return;
-  FinishLocked(task.key, std::move(task.error));
+  FinishLocked(task.key, std::move(task.outcome));
 }
 
 void OrchestratorCore::AgainLocked(Task& task) {
@@ -169,7 +191,7 @@ bool OrchestratorCore::CanStartLocked(Task& group, std::span<const WorkerId> wor
 }
 
 void OrchestratorCore::PostLocked(Task& task, std::size_t member, WorkerId worker, Time now) {
-  if (!task.error.ok()) {
+  if (!task.outcome.ok()) {
     // A member of the group before this one could not be posted, so this one is not either.
     scheduler_.Ended(worker, now);
     MemberEndedLocked(task, OkStatus());
@@ -198,7 +220,8 @@ Status OrchestratorCore::SendLocked(Task& task, std::size_t member, WorkerId wor
   if (!number.has_value()) {
     return Internal(fmt::format("callable {} is not on {}", task.callable->id, slot.name));
   }
-  KEEL_TRY(slot.worker->Post(task.id, *number, task.member(member).arguments, deadline));
+  KEEL_TRY(slot.worker->Post(task.id, *number,
+                             task.plain ? no_arguments_ : task.member(member).arguments, deadline));
   slot.posted.push_back({task.id, task.key, member, task.timeout});
   slot.posted_time += task.timeout;
   if (task.timeout.count() == 0) ++slot.endless;
@@ -361,19 +384,21 @@ bool OrchestratorCore::WaitLocked(Waiter& waiter, Deadline deadline) {
       break;
     }
     followers_.push_back(&waiter);
+    waiter.changed.emplace();
     bool in_time = true;
     if (deadline.never()) {
-      waiter.changed.Wait(mutex_);
+      waiter.changed->Wait(mutex_);
     } else {
-      in_time = waiter.changed.WaitUntil(mutex_, deadline.when());
+      in_time = waiter.changed->WaitUntil(mutex_, deadline.when());
     }
+    waiter.changed.reset();
     std::erase(followers_, &waiter);
     if (!in_time) break;
   }
   // Somebody must lead.
   if (leader_ == nullptr) {
     if (!followers_.empty()) {
-      followers_.front()->changed.NotifyOne();
+      followers_.front()->changed->NotifyOne();
     } else if (keys_.size() > 0) {
       NeedKeeperLocked();
     }

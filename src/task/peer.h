@@ -4,6 +4,7 @@
 // Ended, Kill and WaitEnded may be called by any thread.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,6 +19,8 @@ namespace keel::task {
 
 class Peer {
  public:
+  // `ended` becomes true, for good, together with Ended(). Lives as long as the peer.
+  explicit Peer(const std::atomic<bool>& ended) : ended_(ended) {}
   // Ends it at once. A thread that hangs in code that was given to it is left behind, with what it
   // uses.
   virtual ~Peer() = default;
@@ -27,6 +30,8 @@ class Peer {
   virtual DataArea* data() = 0;
   // "process 123", "a thread"
   virtual std::string name() const = 0;
+  // False: Ended() is OK. Costs a load.
+  bool has_ended() const { return ended_.load(std::memory_order_acquire); }
   // OK while it runs; then kUnavailable with what came of it: "was killed by signal 9 (SIGKILL)".
   virtual Status Ended() const = 0;
   // At once, without waiting for it.
@@ -35,6 +40,9 @@ class Peer {
   virtual bool WaitEnded(Deadline deadline) = 0;
   // Of a process; else 0.
   virtual int process() const = 0;
+
+ private:
+  const std::atomic<bool>& ended_;
 };
 
 // Both ring the start's doorbell when the peer has ended.

@@ -105,6 +105,7 @@ class Watched {
   Region& region() { return *region_; }
   DataArea& data() { return data_; }
   int process() const { return process_; }
+  const std::atomic<bool>& ended() const { return ended_; }
 
   Status Ended() const {
     if (!ended_.load(std::memory_order_acquire)) return OkStatus();
@@ -194,7 +195,8 @@ class Watched {
 
 class ProcessPeer final : public Peer {
  public:
-  explicit ProcessPeer(std::shared_ptr<Watched> watched) : watched_(std::move(watched)) {}
+  explicit ProcessPeer(std::shared_ptr<Watched> watched)
+      : Peer(watched->ended()), watched_(std::move(watched)) {}
   Status Start() {
     try {
       watcher_ = std::thread([watched = watched_] { watched->Watch(); });

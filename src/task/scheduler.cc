@@ -93,18 +93,6 @@ bool Scheduler::Bind(TaskKey task, Group& group) {
   return true;
 }
 
-std::optional<WorkerId> Scheduler::StartAtOnce(std::optional<WorkerId> worker, Time now) {
-  if (ready_ != 0) return std::nullopt;
-  if (worker.has_value()) {
-    if (!Takes(workers_[*worker]) || workers_[*worker].posted >= capacity_) return std::nullopt;
-  } else {
-    worker = WorkerForFree(1, now);
-    if (!worker.has_value()) return std::nullopt;
-  }
-  Post(*worker, now);
-  return worker;
-}
-
 std::optional<Scheduler::Start> Scheduler::Next(Time now) {
   if (ready_ == 0 || stuck_) return std::nullopt;
   for (WorkerId w = 0; w < workers_.size(); ++w) {
@@ -128,14 +116,13 @@ std::optional<Scheduler::Start> Scheduler::Next(Time now) {
     --ready_;
     return Start{entry.task, start_};
   }
-  const std::optional<WorkerId> worker =
-      free_.empty() ? std::nullopt : WorkerForFree(free_.size(), now);
-  stuck_ = !worker.has_value();
+  const WorkerId worker = free_.empty() ? kNobody : WorkerForFree(free_.size(), now);
+  stuck_ = worker == kNobody;
   if (stuck_) return std::nullopt;
   const TaskKey task = free_.front().task;
   free_.Pop();
-  start_.assign(1, *worker);
-  Post(*worker, now);
+  start_.assign(1, worker);
+  Post(worker, now);
   --ready_;
   return Start{task, start_};
 }
@@ -147,33 +134,27 @@ bool Scheduler::CanStart(TaskKey task, const Group& group) const {
   });
 }
 
-std::optional<WorkerId> Scheduler::WorkerForFree(std::size_t ready, Time now) const {
+WorkerId Scheduler::WorkerForFree(std::size_t ready, Time now) const {
   // Where there is one worker nobody else could take it sooner.
   const bool many = ready > up_ || left_ == 1;
-  std::optional<WorkerId> best;
+  WorkerId best = kNobody;
   for (WorkerId w = 0; w < workers_.size(); ++w) {
     const WorkerState& worker = workers_[w];
     if (!Takes(worker) || !worker.bound.empty()) continue;
     const bool ahead = many && now - worker.progress < kSlice;
     if (worker.posted >= (ahead ? std::min(worker.ahead, capacity_) : 1)) continue;
-    if (!best.has_value() || worker.posted < workers_[*best].posted) best = w;
+    if (best == kNobody || worker.posted < workers_[best].posted) best = w;
   }
   return best;
 }
 
-void Scheduler::Post(WorkerId worker, Time now) {
+void Scheduler::Ended(WorkerId worker, Time now, std::size_t count) {
   WorkerState& state = workers_[worker];
-  if (state.posted == 0) state.progress = now;
-  ++state.posted;
-}
-
-void Scheduler::Ended(WorkerId worker, Time now) {
-  WorkerState& state = workers_[worker];
-  --state.posted;
+  state.posted -= count;
   state.refused = false;
   stuck_ = false;
   state.progress = now;
-  ++state.ended;
+  state.ended += count;
   const auto passed = now - state.slice;
   if (passed < kSlice) return;
   const auto slices = static_cast<std::size_t>(passed / kSlice);

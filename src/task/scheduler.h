@@ -69,9 +69,20 @@ class Scheduler {
   std::optional<Start> Next(Time now);
   // Add and Next of a task that is no group, in one step: the worker that takes it at once, because
   // nothing else is ready. If there is none nothing has changed.
-  std::optional<WorkerId> StartAtOnce(std::optional<WorkerId> worker, Time now);
-  // One task that was posted to the worker has ended.
-  void Ended(WorkerId worker, Time now);
+  std::optional<WorkerId> StartAtOnce(std::optional<WorkerId> worker, Time now) {
+    if (ready_ != 0) return std::nullopt;
+    WorkerId chosen = kNobody;
+    if (!worker.has_value()) {
+      chosen = WorkerForFree(1, now);
+    } else if (Takes(workers_[*worker]) && workers_[*worker].posted < capacity_) {
+      chosen = *worker;
+    }
+    if (chosen == kNobody) return std::nullopt;
+    Post(chosen, now);
+    return chosen;
+  }
+  // So many tasks that were posted to the worker have ended.
+  void Ended(WorkerId worker, Time now, std::size_t count = 1);
   // What Next returned could not be posted there now. Add it again: the worker takes nothing until
   // something there has ended, or Retry.
   void Refused(WorkerId worker);
@@ -142,12 +153,17 @@ class Scheduler {
     bool moving = false;  // about to be bound again
   };
   static constexpr std::chrono::microseconds kSlice{500};
+  static constexpr WorkerId kNobody = ~WorkerId{0};
 
   bool Takes(const WorkerState& worker) const { return worker.up && !worker.refused; }
-  // Of so many free ones that are ready.
-  std::optional<WorkerId> WorkerForFree(std::size_t ready, Time now) const;
+  // Of so many free ones that are ready. kNobody: none takes one.
+  WorkerId WorkerForFree(std::size_t ready, Time now) const;
   bool CanStart(TaskKey task, const Group& group) const;
-  void Post(WorkerId worker, Time now);
+  void Post(WorkerId worker, Time now) {
+    WorkerState& state = workers_[worker];
+    if (state.posted == 0) state.progress = now;
+    ++state.posted;
+  }
   // Chooses workers for the members that name none, and queues the group or sets it aside. False:
   // it cannot run any more.
   bool Bind(TaskKey task, Group& group);

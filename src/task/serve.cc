@@ -26,6 +26,8 @@ Result<bool> Next(LaneReader& reader, Answers& answers, std::vector<std::byte>& 
     KEEL_TRY(reader.Check());
     KEEL_TRY(answers.Check());
     reader.WaitWhile(seen, Deadline::After(kLookAgain));
+    // Who was idle for so long has the time, and the next answer would write over the damage.
+    KEEL_TRY(answers.Check());
   }
 }
 
@@ -196,7 +198,6 @@ Result<std::byte*> Server::HostBytes(const Request& request) {
 }
 
 Status Server::Localize(std::span<std::byte> arguments) {
-  if (options_.in_place) return OkStatus();
   const ArgumentsView view(arguments.data());
   for (std::size_t i = 0; i < view.tensor_count(); ++i) {
     const Tensor tensor = view.tensor(i);
@@ -229,18 +230,20 @@ void Server::ServeTasksUntilTheEnd() {
   LaneReader tasks(options_.region->lane(LaneName::kTasks));
   AnswerWriter answers(*options_.region);
   std::vector<std::byte> message;
+  TaskView task;
   for (;;) {
     const Result<bool> next = Next(tasks, answers, message, stopping_);
     if (!next.ok()) return GiveUp(next.status());
     if (!*next) return;
-    const Result<TaskView> task = ViewTask(message);
-    if (!task.ok()) return GiveUp(task.status());
-    if (task->number != answers.next()) {
+    if (const Status viewed = ViewTask(message, task); !viewed.ok()) return GiveUp(viewed);
+    if (task.number != answers.next()) {
       return GiveUp(InvalidArgument(
-          fmt::format("task number {}: number {} is due", task->number, answers.next())));
+          fmt::format("task number {}: number {} is due", task.number, answers.next())));
     }
-    if (const Status local = Localize(task->arguments); !local.ok()) return GiveUp(local);
-    const Status status = engine_->Run(task->callable, task->arguments, task->deadline, &killed_);
+    if (!options_.in_place) {
+      if (const Status local = Localize(task.arguments); !local.ok()) return GiveUp(local);
+    }
+    const Status status = engine_->Run(task.callable, task.arguments, task.deadline, &killed_);
     // Whoever killed this has said what became of the task.
     if (status.code() == StatusCode::kCancelled && killed_.load()) return;
     const Status sent = answers.Answer(status);
@@ -249,7 +252,7 @@ void Server::ServeTasksUntilTheEnd() {
     options_.answered();
     if (!sent.ok()) return GiveUp(sent);
     if (status.ok()) continue;
-    if (status.code() == StatusCode::kDeadlineExceeded && task->deadline.Passed()) {
+    if (status.code() == StatusCode::kDeadlineExceeded && task.deadline.Passed()) {
       return GiveUp(DeadlineExceeded("a task was not done by its deadline"));
     }
     if (!HasDevice()) return;

@@ -67,7 +67,7 @@ class Server {
   Result<std::uint64_t> Register(const Request& request);
   // The bytes of a control request. kInvalidArgument: the place is not in the window.
   Result<std::byte*> HostBytes(const Request& request);
-  // Host tensors get addresses of this process.
+  // Host tensors get addresses of this process. Of one that is not in place.
   Status Localize(std::span<std::byte> arguments);
   void GiveUp(const Status& why);
 

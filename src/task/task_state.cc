@@ -11,17 +11,14 @@ void TaskHandle::State::Renew(std::uint32_t holders) {
   done.store(false, std::memory_order_relaxed);
   worker.store(-1, std::memory_order_relaxed);
   outcome = OkStatus();
-  error = OkStatus();
-  timeout = timeout.zero();
-  group = false;
   phase = Phase::kWaits;
   waits_for = 0;
   running = 0;
-  // Of a task that was submitted nothing is left.
+  // Of a task that was submitted nothing else is left.
   callable = nullptr;
   if (plain) return;
   plain = true;
-  first.arguments = Arguments();
+  first = Member();
   rest.clear();
   blocks.clear();
 }

@@ -31,7 +31,7 @@ struct Waiter {
   bool ready = false;
   bool for_gone = false;   // until the task has left the table, not only until it is done
   Waiter* next = nullptr;  // of the same task
-  CondVar changed;
+  std::optional<CondVar> changed;  // of one that does not lead
 };
 
 // States of tasks, of which the first kKept are used again and again: a task then costs neither the
@@ -78,37 +78,43 @@ struct alignas(64) TaskHandle::State {
   };
   enum class Phase : std::uint8_t { kWaits, kReady, kPosted };
 
-  // What every task has comes first, so that one of many touches few cache lines.
+  // What a plain task needs is on two lines of the cache: of a thousand that are under way none is
+  // near when its turn comes.
  private:
+  friend class TaskPool;
   std::atomic<std::uint32_t> holders_{0};
   const bool kept_;
+
+ public:
+  // Any thread. `outcome` is not touched after `done` was set.
+  std::atomic<bool> done{false};
+  // Under the core's lock, from here on, but where it says otherwise.
+  bool group = false;
+  bool plain = true;  // one member, without arguments, for any worker: `first` is as it was made
+  Phase phase = Phase::kWaits;
+  std::atomic<std::int32_t> worker{-1};  // any thread
+
+ private:
+  State* next_ = nullptr;  // in the pool
+  const Home home_;        // in a forked child it stays as it is
 
  public:
   // Never changes.
   const std::shared_ptr<OrchestratorCore> core;
   // Set by Submit.
   std::uint64_t id = 0;
+  Status outcome;  // before it is done: the first error of a member
 
-  // Any thread. `outcome` is written before `done` is set, and never after.
-  std::atomic<bool> done{false};
-
-  // Under the core's lock, from here on.
-  bool group = false;
-  bool plain = true;  // one member without arguments: what is said below of that is as it was
-  Phase phase = Phase::kWaits;
-  std::atomic<std::int64_t> worker{-1};  // any thread
-  Status outcome;
   TaskKey key = 0;
   RegisteredCallable* callable = nullptr;
-  std::chrono::nanoseconds timeout{0};
+  Waiter* waiters = nullptr;
+  std::vector<TaskKey> dependents;
   std::uint32_t waits_for = 0;  // tasks
   std::uint32_t running = 0;    // members
-  Waiter* waiters = nullptr;
-  Status error;  // the first of a member
-  std::vector<TaskKey> dependents;
-  Member first;
+  std::chrono::nanoseconds timeout{0};
 
   // Of a task that is not plain.
+  Member first;
   std::vector<Member> rest;  // of a group
   std::vector<std::shared_ptr<Block>> blocks;
 
@@ -122,16 +128,12 @@ struct alignas(64) TaskHandle::State {
   }
 
  private:
-  friend class TaskPool;
   State(std::shared_ptr<OrchestratorCore> its_core, bool kept)
       : kept_(kept), core(std::move(its_core)) {}
   ~State() = default;
   void ReturnToPool();
   // Of one that has ended, or was never submitted.
   void Renew(std::uint32_t holders);
-
-  State* next_ = nullptr;  // in the pool
-  const Home home_;        // in a forked child it stays as it is
 };
 
 // Holds a task's state.

@@ -37,7 +37,8 @@ struct Shared {
 
 class ThreadPeer final : public Peer {
  public:
-  explicit ThreadPeer(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+  explicit ThreadPeer(std::shared_ptr<Shared> shared)
+      : Peer(shared->has_why), shared_(std::move(shared)) {}
   Status Start() {
     try {
       thread_ = std::thread([shared = shared_] {
@@ -71,7 +72,7 @@ class ThreadPeer final : public Peer {
   DataArea* data() override { return nullptr; }
   std::string name() const override { return "a thread"; }
   Status Ended() const override {
-    if (!shared_->has_why.load(std::memory_order_acquire)) return OkStatus();
+    if (!has_ended()) return OkStatus();
     const MutexLock lock(shared_->mutex);
     return shared_->why;
   }

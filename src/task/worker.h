@@ -82,6 +82,9 @@ class Worker {
   // Appends what has ended since, in the order in which it ended. Never waits. Also finds out that
   // a deadline has passed or the worker is lost.
   virtual void Collect(std::vector<TaskResult>& results) = 0;
+  // The short way for what is most: takes those of the first tasks that are answered and went well,
+  // and says how many. 0: there are none, or there is something to say of one, for Collect.
+  virtual std::size_t TakeDone() { return 0; }
   // What tells that there is something to collect, until the next Collect or Restart. Any thread
   // may look at it meanwhile. Without a word: only the doorbell does.
   virtual Sign NextAnswer() const { return {}; }

@@ -34,8 +34,10 @@ struct OrchestrationCall {
   // Of whoever runs the code.
   int (*launch)(OrchestrationCall* call, std::uint32_t kernel, const LaunchDims* dims,
                 const KernelArg* args, std::size_t arg_count) = nullptr;
-  char message[200] = {};  // of what failed first
+  char message[200];  // of what failed first
 
+  // Of the message it sets the first byte: the rest would cost every call.
+  OrchestrationCall() { message[0] = '\0'; }
   // Launches kernel `kernel` of the callable, in the order of the calls. 0, or the StatusCode of
   // what is wrong; the message is then set. A launch that was refused makes the call fail even if
   // the code ignores it.
@@ -44,7 +46,10 @@ struct OrchestrationCall {
   }
   // Sets the message, unless there is one, and returns `code`.
   int Fail(int code, const char* text) {
-    if (message[0] == '\0') std::strncpy(message, text, sizeof(message) - 1);
+    if (message[0] == '\0') {
+      std::strncpy(message, text, sizeof(message) - 1);
+      message[sizeof(message) - 1] = '\0';
+    }
     return code;
   }
 };

@@ -47,6 +47,7 @@ class Session {
   bool over() const;
   // Whether Ended says why; costs nothing.
   bool lost() const { return lost_.load(std::memory_order_acquire); }
+  const std::atomic<bool>& lost_flag() const { return lost_; }
 
   // --- The bridge's thread -------------------------------------------------------------------
 
