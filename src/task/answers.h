@@ -29,8 +29,8 @@ class AnswerWriter {
       : word_(&region.header().answered), replies_(region.lane(LaneName::kTaskReplies)) {}
   // The number of the task that is answered next.
   std::uint64_t next() const { return answered_ + 1; }
-  // Who looks sees it from now on; who sleeps must be woken. kInternal: the lane of failures is full
-  // or damaged.
+  // Who looks sees it from now on; who sleeps must be woken. kInternal: the lane of failures is
+  // full or damaged.
   Status Answer(const Status& status);
   // kInternal: somebody else has written the word, or the lane is damaged.
   Status Check();

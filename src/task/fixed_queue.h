@@ -22,11 +22,9 @@ class FixedQueue {
   T& front() { return elements_[first_]; }
   const T& front() const { return elements_[first_]; }
 
-  // Precondition: not full().
-  void push_back(T element) {
-    elements_[(first_ + size_) % N] = std::move(element);
-    ++size_;
-  }
+  // A new last one, to be assigned, field by field: a record that is made first is copied by wider
+  // loads than its fields were stored by, and waits for the stores. Precondition: not full().
+  T& Append() { return elements_[(first_ + size_++) % N]; }
   // Precondition: not empty(). What it held it gives back now.
   T pop_front() {
     T element = std::move(elements_[first_]);

@@ -8,40 +8,41 @@
 namespace keel::task {
 namespace {
 
-// Of whole words, and of what is left behind them.
-template <class Use>
-void ForEachWord(const std::byte* from, std::size_t size, const Use& use) {
+std::uint32_t ChecksumOf(std::uint64_t sequence, std::span<const std::byte> bytes) {
+  LaneChecksum checksum(sequence, bytes.size());
+  const std::byte* from = bytes.data();
+  std::size_t size = bytes.size();
   std::uint64_t word = 0;
   for (; size >= sizeof(word); from += sizeof(word), size -= sizeof(word)) {
     std::memcpy(&word, from, sizeof(word));
-    use(word, sizeof(word));
+    checksum.Add(word);
   }
-  if (size == 0) return;
-  word = 0;
-  std::memcpy(&word, from, size);
-  use(word, size);
-}
-
-std::uint32_t ChecksumOf(std::uint64_t sequence, std::span<const std::byte> bytes) {
-  LaneChecksum checksum(sequence, bytes.size());
-  ForEachWord(bytes.data(), bytes.size(),
-              [&](std::uint64_t word, std::size_t) { checksum.Add(word); });
+  if (size != 0) {
+    word = 0;
+    std::memcpy(&word, from, size);
+    checksum.Add(word);
+  }
   return checksum.value();
 }
 
-// Of a message that fits into a slot: copies it, too, word by word, so that who reads words of it
+// The same of a message that fits into a slot, which it copies, word by word: who reads words of it
 // next need not wait until the copy is in memory.
 std::uint32_t CopyShort(std::uint64_t sequence, std::byte* to, std::span<const std::byte> from) {
   LaneChecksum checksum(sequence, from.size());
-  ForEachWord(from.data(), from.size(), [&](std::uint64_t word, std::size_t size) {
+  const std::byte* at = from.data();
+  std::uint64_t word = 0;
+  for (const std::byte* const last = at + from.size() / sizeof(word) * sizeof(word); at != last;
+       at += sizeof(word), to += sizeof(word)) {
+    std::memcpy(&word, at, sizeof(word));
+    std::memcpy(to, &word, sizeof(word));
     checksum.Add(word);
-    if (size == sizeof(word)) {
-      std::memcpy(to, &word, sizeof(word));
-    } else {
-      std::memcpy(to, &word, size);
-    }
-    to += size;
-  });
+  }
+  if (const std::size_t rest = from.size() % sizeof(word); rest != 0) {
+    word = 0;
+    std::memcpy(&word, at, rest);
+    std::memcpy(to, &word, rest);
+    checksum.Add(word);
+  }
   return checksum.value();
 }
 

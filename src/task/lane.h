@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/futex_wait.h"
@@ -114,21 +115,7 @@ class LaneWriter {
   // they are, which may be registers.
   template <std::size_t kWords>
   Status PutWords(const std::array<std::uint64_t, kWords>& words) {
-    constexpr std::size_t kSize = kWords * sizeof(std::uint64_t);
-    static_assert(kSize <= LaneSlot::kShort);
-    if (!CanPut(0)) [[unlikely]] {
-      KEEL_TRY(MakeRoom(0));
-    }
-    LaneChecksum checksum(sequence_, kSize);
-    for (const std::uint64_t word : words) checksum.Add(word);
-    LaneSlot& slot = lane_.slots[written_ % kLaneSlots];
-    slot.length = static_cast<std::uint32_t>(kSize);
-    slot.checksum = checksum.value();
-    for (std::size_t i = 0; i < kWords; ++i) {
-      std::memcpy(slot.bytes + i * sizeof(std::uint64_t), &words[i], sizeof(std::uint64_t));
-    }
-    Publish(slot);
-    return OkStatus();
+    return PutWords(words, std::make_index_sequence<kWords>());
   }
   // Wakes a reader that sleeps, after any number of Puts.
   void Wake() { RingSleepers(lane_.state->bell); }
@@ -136,6 +123,27 @@ class LaneWriter {
   Status Check();
 
  private:
+  // Word by word, and not in a loop, which would read two at a time what was stored one by one, and
+  // wait for it.
+  template <std::size_t kWords, std::size_t... kIndex>
+  Status PutWords(const std::array<std::uint64_t, kWords>& words,
+                  std::index_sequence<kIndex...> /*all*/) {
+    constexpr std::size_t kSize = kWords * sizeof(std::uint64_t);
+    static_assert(kSize <= LaneSlot::kShort);
+    if (!CanPut(0)) [[unlikely]] {
+      KEEL_TRY(MakeRoom(0));
+    }
+    LaneChecksum checksum(sequence_, kSize);
+    (checksum.Add(words[kIndex]), ...);
+    LaneSlot& slot = lane_.slots[written_ % kLaneSlots];
+    slot.length = static_cast<std::uint32_t>(kSize);
+    slot.checksum = checksum.value();
+    (std::memcpy(slot.bytes + kIndex * sizeof(std::uint64_t), &words[kIndex],
+                 sizeof(std::uint64_t)),
+     ...);
+    Publish(slot);
+    return OkStatus();
+  }
   bool HasRoom(std::size_t bytes) const {
     return written_ - read_ < kLaneSlots && lane_.ring.size() - (bytes_ - read_bytes_) >= bytes;
   }

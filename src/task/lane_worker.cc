@@ -56,8 +56,20 @@ struct LaneWorker::State {
 
   Status Fits(const Arguments& arguments) const;
   Status Place(Arguments& arguments, std::vector<Placed>& tensors);
-  Status Send(std::uint64_t number, std::uint64_t callable, Deadline deadline,
-              const Arguments& arguments);
+  // Post of a task that has arguments.
+  Status PostWith(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
+                  Deadline deadline);
+  // What follows if its message is in the lane, and if it is not.
+  void Sent(std::uint64_t task, Deadline deadline, bool has_places) {
+    unnoticed = true;
+    ++last_number;
+    if (!deadline.never()) ++timed;
+    Posted& last = posted.Append();
+    last.task = task;
+    last.deadline = deadline;
+    last.placed = has_places;
+  }
+  Status NotSent(Status why);
   void GiveBack(const std::vector<Placed>& tensors);
   // Of a task that has ended.
   void CopyBack(const std::vector<Placed>& tensors, bool succeeded);
@@ -216,43 +228,47 @@ Peer& LaneWorker::peer() { return *state_->peer; }
 
 Status LaneWorker::Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
                         Deadline deadline) {
-  KEEL_TRY(Here());
   State& state = *state_;
-  if (state.MayBeLost()) KEEL_TRY(state.Loss());
-  if (state.posted.full()) {
-    return ResourceExhausted(
-        fmt::format("{} has {} tasks already, which is all it takes", state.who, kCapacity));
-  }
-  const std::uint64_t number = state.last_number + 1;
-  std::vector<State::Placed> tensors;
-  Status sent;
-  if (arguments.empty()) {
-    sent = state.tasks.PutWords(TaskHead(number, callable, deadline));
-  } else if (HasHostTensors(arguments) && state.peer->data() != nullptr) {
-    Arguments placed = arguments;
-    KEEL_TRY(state.Place(placed, tensors));
-    sent = state.Send(number, callable, deadline, placed);
-  } else {
-    sent = state.Send(number, callable, deadline, arguments);
-  }
-  if (!sent.ok()) {
-    state.GiveBack(tensors);
-    if (sent.code() != StatusCode::kInternal) return sent;
-    state.Lose(Unavailable(fmt::format("{}: {}", state.who, sent.message())));
-    return state.Loss();
-  }
-  state.unnoticed = true;
-  state.last_number = number;
-  if (!deadline.never()) ++state.timed;
-  state.posted.push_back({task, deadline, !tensors.empty()});
-  if (!tensors.empty()) state.placed.push_back(std::move(tensors));
+  if (!home_.here() || state.MayBeLost() || state.posted.full()) KEEL_TRY(WhyNot());
+  if (!arguments.empty()) return state.PostWith(task, callable, arguments, deadline);
+  Status sent = state.tasks.PutWords(TaskHead(state.last_number + 1, callable, deadline));
+  if (!sent.ok()) return state.NotSent(std::move(sent));
+  state.Sent(task, deadline, /*has_places=*/false);
   return OkStatus();
 }
 
-Status LaneWorker::State::Send(std::uint64_t number, std::uint64_t callable, Deadline deadline,
-                               const Arguments& arguments) {
-  EncodeTask(number, callable, deadline, arguments, message);
-  return tasks.Put(message);
+Status LaneWorker::WhyNot() const {
+  KEEL_TRY(Here());
+  KEEL_TRY(state_->Loss());
+  if (!state_->posted.full()) return OkStatus();
+  return ResourceExhausted(
+      fmt::format("{} has {} tasks already, which is all it takes", state_->who, kCapacity));
+}
+
+Status LaneWorker::State::PostWith(std::uint64_t task, std::uint64_t callable,
+                                   const Arguments& arguments, Deadline deadline) {
+  std::vector<Placed> tensors;
+  if (HasHostTensors(arguments) && peer->data() != nullptr) {
+    Arguments placed_arguments = arguments;
+    KEEL_TRY(Place(placed_arguments, tensors));
+    EncodeTask(last_number + 1, callable, deadline, placed_arguments, message);
+  } else {
+    EncodeTask(last_number + 1, callable, deadline, arguments, message);
+  }
+  Status sent = tasks.Put(message);
+  if (!sent.ok()) {
+    GiveBack(tensors);
+    return NotSent(std::move(sent));
+  }
+  Sent(task, deadline, !tensors.empty());
+  if (!tensors.empty()) placed.push_back(std::move(tensors));
+  return OkStatus();
+}
+
+Status LaneWorker::State::NotSent(Status why) {
+  if (why.code() != StatusCode::kInternal) return why;
+  Lose(Unavailable(fmt::format("{}: {}", who, why.message())));
+  return Loss();
 }
 
 void LaneWorker::Wake() {

@@ -72,6 +72,8 @@ class LaneWorker final : public Worker {
   struct State;
   explicit LaneWorker(std::shared_ptr<State> state) : state_(std::move(state)) {}
   Status Here() const;
+  // Why nothing can be posted now; OK: it can.
+  Status WhyNot() const;
 
   const Home home_;
   const std::shared_ptr<State> state_;

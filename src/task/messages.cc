@@ -98,8 +98,7 @@ Status CheckTaskHead(std::span<const std::byte> bytes) {
   }
   const std::uint64_t mark = WordAt(bytes, kMark);
   if (mark == kTaskMark) return OkStatus();
-  return InvalidArgument(
-      fmt::format("a task begins with {:#x}: {:#x} is due", mark, kTaskMark));
+  return InvalidArgument(fmt::format("a task begins with {:#x}: {:#x} is due", mark, kTaskMark));
 }
 
 // One encoding for each task: none are not a block that says so.
@@ -204,11 +203,10 @@ Result<TaskMessage> DecodeTask(std::span<const std::byte> bytes) {
     KEEL_ASSIGN(arguments, Arguments::Decode(block));
     if (arguments.empty()) return EmptyBlock();
   }
-  return TaskMessage{
-      .number = WordAt(bytes, kNumber),
-      .callable = WordAt(bytes, kCallable),
-      .deadline = ToDeadline(static_cast<std::int64_t>(WordAt(bytes, kDeadline))),
-      .arguments = std::move(arguments)};
+  return TaskMessage{.number = WordAt(bytes, kNumber),
+                     .callable = WordAt(bytes, kCallable),
+                     .deadline = ToDeadline(static_cast<std::int64_t>(WordAt(bytes, kDeadline))),
+                     .arguments = std::move(arguments)};
 }
 
 Result<Request> DecodeRequest(std::span<const std::byte> bytes) {

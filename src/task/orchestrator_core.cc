@@ -79,7 +79,8 @@ void OrchestratorCore::Stop() {
       PublishLocked(*task, Destroyed().Annotate(fmt::format("task {}", task->id)));
     }
     for (const TaskRef& task : cancelled) {
-      if (task->waits_for == 0 && keys_.alive(task->key)) PassLocked(task);
+      TaskRef* const place = FindLocked(task->key);
+      if (task->waits_for == 0 && place != nullptr) PassLocked(*place);
     }
     static_cast<void>(WaitForAllLocked(last_id_, deadline));
     keeper_ring_.NotifyAll();
@@ -138,8 +139,7 @@ void OrchestratorCore::Stop() {
   pool_.Close();
 }
 
-Status OrchestratorCore::Here() const {
-  if (home_.here()) return OkStatus();
+Status OrchestratorCore::Elsewhere() {
   return FailedPrecondition(
       "this orchestrator was made before the process forked; make another one in the child");
 }
@@ -353,7 +353,7 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
   }
   // The worker has it first, and begins while the rest is written down: nobody looks for the answer
   // before the lock is given back.
-  const bool pump = LookNowAndThenLocked();
+  bool pump = LookNowAndThenLocked();
   std::optional<WorkerId> at_once;
   Status sent;
   if (waits_for_.empty() && !group) {
@@ -371,6 +371,8 @@ Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const A
     }
   } else if (waits_for_.empty()) {
     ReadyLocked(*task);
+    // What has ended makes room for it.
+    pump = pump || (leader_ == nullptr && AnsweredLocked());
   }
   if (pump) {
     PumpLocked();
@@ -485,7 +487,7 @@ void OrchestratorCore::EndLocked(TaskKey key, Status status) {
                         fmt::format("task {} was not run: task {}, which it depends on, failed: {}",
                                     aborted.id, task->id, reason)));
   }
-  if (task->waits_for == 0) PassLocked(task);
+  if (task->waits_for == 0) PassLocked(*FindLocked(key));
 }
 
 void OrchestratorCore::PublishLocked(Task& task) {
@@ -511,29 +513,35 @@ void OrchestratorCore::PublishLocked(Task& task) {
   }
 }
 
-void OrchestratorCore::PassLocked(TaskRef task) {
-  std::vector<TaskRef> more;
-  for (;;) {
-    keys_.Release(task->key);
-    --ghosts_;
-    tasks_[TaskKeys::SlotOf(task->key)] = nullptr;
-    for (Waiter* waiter = task->waiters; waiter != nullptr; waiter = waiter->next) {
-      if (waiter->for_gone) ReadyWaiterLocked(*waiter);
-    }
-    if (!task->dependents.empty()) {
-      for (const TaskKey dependent : std::exchange(task->dependents, {})) {
-        TaskRef* const other = FindLocked(dependent);
-        if (other == nullptr || --(*other)->waits_for > 0) continue;
-        if ((*other)->done) {
-          more.push_back(*other);
-        } else {
-          ReadyLocked(**other);
-        }
+void OrchestratorCore::LeaveTableLocked(Task& task) {
+  keys_.Release(task.key);
+  --ghosts_;
+  for (Waiter* waiter = task.waiters; waiter != nullptr; waiter = waiter->next) {
+    if (waiter->for_gone) ReadyWaiterLocked(*waiter);
+  }
+}
+
+void OrchestratorCore::PassLocked(TaskRef& place) {
+  LeaveTableLocked(*place);
+  if (place->dependents.empty()) {
+    place = nullptr;
+    return;
+  }
+  std::vector<TaskRef> passing;
+  passing.push_back(std::move(place));
+  while (!passing.empty()) {
+    const TaskRef task = std::move(passing.back());
+    passing.pop_back();
+    for (const TaskKey dependent : std::exchange(task->dependents, {})) {
+      TaskRef* const other = FindLocked(dependent);
+      if (other == nullptr || --(*other)->waits_for > 0) continue;
+      if ((*other)->done) {
+        LeaveTableLocked(**other);
+        passing.push_back(std::move(*other));
+      } else {
+        ReadyLocked(**other);
       }
     }
-    if (more.empty()) return;
-    task = std::move(more.back());
-    more.pop_back();
   }
 }
 

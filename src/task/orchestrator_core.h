@@ -171,7 +171,12 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     std::vector<std::uint64_t> generations;
   };
 
-  Status Here() const;
+  Status Here() const {
+    if (home_.here()) return OkStatus();
+    return Elsewhere();
+  }
+  // Why nothing works here.
+  static Status Elsewhere();
   Status CheckWorker(WorkerId worker) const;
   Deadline ControlDeadline() const { return Deadline::After(options_.control_timeout); }
   // Why a worker that was given up takes nothing.
@@ -213,7 +218,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // Of a task in the table that was not done.
   void EndWellLocked(TaskRef& task) KEEL_REQUIRES(mutex_) {
     PublishLocked(*task);
-    PassLocked(std::move(task));
+    PassLocked(task);
   }
   // Makes the outcome known, and gives back what the task had. It stays in the table.
   void PublishLocked(Task& task, Status outcome) KEEL_REQUIRES(mutex_) {
@@ -222,9 +227,11 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   }
   // With the outcome that it has.
   void PublishLocked(Task& task) KEEL_REQUIRES(mutex_);
-  // Takes a task that is done and waits for nothing out of the table, and lets those after it go
-  // on: they are ready, or, if they are ghosts, go with it.
-  void PassLocked(TaskRef task) KEEL_REQUIRES(mutex_);
+  // Takes a task that is done and waits for nothing out of its place in the table, and lets those
+  // after it go on: they are ready, or, if they are ghosts, go with it.
+  void PassLocked(TaskRef& place) KEEL_REQUIRES(mutex_);
+  // The part of it that concerns the task alone, whose place must be emptied next.
+  void LeaveTableLocked(Task& task) KEEL_REQUIRES(mutex_);
   std::size_t UndoneLocked() const KEEL_REQUIRES(mutex_) { return keys_.size() - ghosts_; }
   void ReleaseLocked(const std::shared_ptr<Block>& block) KEEL_REQUIRES(mutex_);
   void ReadyWaiterLocked(Waiter& waiter) KEEL_REQUIRES(mutex_);

@@ -45,8 +45,8 @@ void OrchestratorCore::DoneLocked(WorkerId worker, std::size_t count, Time now) 
   slot.endless -= count;
   scheduler_.Ended(worker, now, count);
   for (; count > 0; --count) {
-    const Posted posted = slot.posted.pop_front();
-    TaskRef* const task = FindLocked(posted.task);
+    TaskRef* const task = FindLocked(slot.posted.front().task);
+    slot.posted.Drop(1);
     if (task == nullptr) continue;
     if ((*task)->running != 1 || !(*task)->outcome.ok()) {
       MemberEndedLocked(**task, OkStatus());
@@ -222,7 +222,11 @@ Status OrchestratorCore::SendLocked(Task& task, std::size_t member, WorkerId wor
   }
   KEEL_TRY(slot.worker->Post(task.id, *number,
                              task.plain ? no_arguments_ : task.member(member).arguments, deadline));
-  slot.posted.push_back({task.id, task.key, member, task.timeout});
+  Posted& posted = slot.posted.Append();
+  posted.id = task.id;
+  posted.task = task.key;
+  posted.member = member;
+  posted.timeout = task.timeout;
   slot.posted_time += task.timeout;
   if (task.timeout.count() == 0) ++slot.endless;
   slot.used = true;

@@ -29,8 +29,8 @@ struct RegisteredCallable;
 // Somebody who waits; on the waiter's stack. Guarded by the core's lock.
 struct Waiter {
   bool ready = false;
-  bool for_gone = false;   // until the task has left the table, not only until it is done
-  Waiter* next = nullptr;  // of the same task
+  bool for_gone = false;           // until the task has left the table, not only until it is done
+  Waiter* next = nullptr;          // of the same task
   std::optional<CondVar> changed;  // of one that does not lead
 };
 

@@ -16,8 +16,10 @@ namespace {
 class MpiPeer final : public Peer {
  public:
   MpiPeer(Bridge& bridge, std::string name, std::shared_ptr<Session> session)
-      : Peer(session->lost_flag()), bridge_(bridge), name_(std::move(name)), session_(std::move(session)) {
-  }
+      : Peer(session->lost_flag()),
+        bridge_(bridge),
+        name_(std::move(name)),
+        session_(std::move(session)) {}
   ~MpiPeer() override { Kill(); }
 
   Region& region() override { return session_->region(); }
