@@ -57,6 +57,59 @@ TEST_F(AnswersTest, WhatFailedIsToldOfTheTaskThatDid) {
   for (const char* failures : {"a", ".b.", "cd", "..ef..g", ".", "h...", "...i"}) expect(failures);
 }
 
+TEST_F(AnswersTest, WhatWentWellIsTakenInOneStep) {
+  EXPECT_EQ(reader_.TakeDone(5), 0U);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(IsOk(writer_.Answer(OkStatus())));
+  EXPECT_EQ(reader_.TakeDone(2), 0U) << "more than were given";
+  EXPECT_EQ(reader_.TakeDone(5), 3U);
+  EXPECT_EQ(reader_.TakeDone(2), 0U);
+  EXPECT_EQ(Need(reader_.Look(2)), 0U) << "they were taken";
+  ASSERT_TRUE(IsOk(writer_.Answer(Internal("no"))));
+  ASSERT_EQ(Need(reader_.Look(2)), 1U);
+  EXPECT_EQ(Taken().message(), "no");
+  // Once around the slots of the lane: what is there from the last time is no message.
+  for (std::size_t i = 0; i < 3 * kLaneSlots; ++i) {
+    ASSERT_TRUE(IsOk(writer_.Answer(i % 2 == 0 ? OkStatus() : Internal("again"))));
+    const std::size_t done = reader_.TakeDone(1);
+    ASSERT_EQ(done, i % 2 == 0 ? 1U : 0U);
+    if (done != 0) continue;
+    ASSERT_EQ(Need(reader_.Look(1)), 1U);
+    ASSERT_EQ(Taken().message(), "again");
+  }
+}
+
+TEST_F(AnswersTest, OfSeveralNoneIsTakenInOneStepIfOneFailed) {
+  for (const char* failed : {"1", "2", "3"}) {
+    for (int i = 1; i <= 3; ++i) {
+      const bool fails = std::to_string(i) == failed;
+      ASSERT_TRUE(IsOk(writer_.Answer(fails ? Internal(failed) : OkStatus())));
+    }
+    EXPECT_EQ(reader_.TakeDone(3), 0U) << failed;
+    ASSERT_EQ(Need(reader_.Look(3)), 3U);
+    // The message of a later one may be in hand.
+    EXPECT_EQ(Taken().ok(), *failed != '1');
+    EXPECT_EQ(reader_.TakeDone(2), *failed == '1' ? 2U : 0U) << failed;
+    if (*failed == '1') continue;
+    for (int i = 2; i <= 3; ++i) EXPECT_EQ(Taken().ok(), std::to_string(i) != failed);
+  }
+}
+
+TEST_F(AnswersTest, NothingIsTakenInOneStepOfWhatIsDamaged) {
+  ASSERT_TRUE(IsOk(writer_.Answer(OkStatus())));
+  const std::uint64_t good = word();
+  word() = good ^ std::uint64_t{1} << 40;
+  EXPECT_EQ(reader_.TakeDone(1), 0U);
+  word() = good;
+  const Lane replies = region_->lane(LaneName::kTaskReplies);
+  replies.slots[0].sequence = 77;
+  EXPECT_EQ(reader_.TakeDone(1), 0U);
+  replies.slots[0].sequence = 0;
+  replies.state->written.store(1);
+  EXPECT_EQ(reader_.TakeDone(1), 0U) << "a message of a failure got lost";
+  replies.state->written.store(0);
+  EXPECT_EQ(reader_.TakeDone(1), 1U);
+}
+
 TEST_F(AnswersTest, ASignIsThereFromTheAnswerOn) {
   const Sign first = reader_.next();
   EXPECT_FALSE(first.there());

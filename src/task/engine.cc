@@ -107,6 +107,9 @@ struct Engine::State {
   std::map<std::uint64_t, std::shared_ptr<const Callable>> callables
       KEEL_GUARDED_BY(callables_lock);
   std::uint64_t last_callable KEEL_GUARDED_BY(callables_lock) = 0;
+  // The callable of the last task that found one: most tasks have that of the one before.
+  std::uint64_t recent_number KEEL_GUARDED_BY(callables_lock) = 0;
+  const std::shared_ptr<const Callable>* recent KEEL_GUARDED_BY(callables_lock) = nullptr;
   // What a task runs with, and, if it was unregistered meanwhile, who keeps it.
   const std::shared_ptr<const Callable>* running KEEL_GUARDED_BY(callables_lock) = nullptr;
   std::shared_ptr<const Callable> leaving KEEL_GUARDED_BY(callables_lock);
@@ -226,6 +229,7 @@ Status Engine::Unregister(std::uint64_t callable) {
     const OtherGuard lock(state_->callables_lock);
     const auto found = state_->callables.find(callable);
     if (found == state_->callables.end()) return NoSuchCallable(callable);
+    if (state_->recent == &found->second) state_->recent = nullptr;
     if (state_->running == &found->second) {
       state_->leaving = found->second;
       state_->running = &state_->leaving;
@@ -295,10 +299,14 @@ Status Engine::State::EndAbandoned(Deadline deadline) {
 
 const Engine::State::Callable* Engine::State::Enter(std::uint64_t callable) {
   const OwnerGuard lock(callables_lock);
-  const auto found = callables.find(callable);
-  if (found == callables.end()) return nullptr;
-  running = &found->second;
-  return found->second.get();
+  if (recent == nullptr || recent_number != callable) {
+    const auto found = callables.find(callable);
+    if (found == callables.end()) return nullptr;
+    recent_number = callable;
+    recent = &found->second;
+  }
+  running = recent;
+  return recent->get();
 }
 
 void Engine::State::Leave() {

@@ -131,6 +131,18 @@ class FakeWorker final : public Worker {
     const MutexLock lock(mutex_);
     return fits_;
   }
+  // As a real one: nothing, if there is anything to be said of a task.
+  std::size_t TakeDone() override {
+    const MutexLock lock(mutex_);
+    const auto well = [](const TaskResult& result) { return result.status.ok(); };
+    if (!lost_.ok() || !std::ranges::all_of(results_, well)) return 0;
+    for (const Posted& posted : posted_) {
+      if (!posted.deadline.never()) return 0;
+    }
+    const std::size_t count = results_.size();
+    results_.clear();
+    return count;
+  }
   void Collect(std::vector<TaskResult>& results) override {
     const MutexLock lock(mutex_);
     for (TaskResult& result : results_) results.push_back(std::move(result));

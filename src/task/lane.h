@@ -182,6 +182,12 @@ class LaneReader {
   explicit LaneReader(Lane lane) : lane_(lane) {}
   // True: `message` is the next one. False: there is none now.
   Result<bool> Read(std::vector<std::byte>& message);
+  // The short way, for a message of just so many words in its slot. False: there is none, or it is
+  // another one, or damaged, which Read tells.
+  template <std::size_t kWords>
+  bool ReadWords(std::array<std::uint64_t, kWords>& words) {
+    return ReadWords(words, std::make_index_sequence<kWords>());
+  }
   // kInternal: something was written that cannot be found, or the published copies of this side's
   // cursors were damaged. For who has waited for a while; Read does so now and then.
   Status Check();
@@ -203,6 +209,24 @@ class LaneReader {
   }
 
  private:
+  template <std::size_t kWords, std::size_t... kIndex>
+  bool ReadWords(std::array<std::uint64_t, kWords>& words, std::index_sequence<kIndex...> /*all*/) {
+    constexpr std::size_t kSize = kWords * sizeof(std::uint64_t);
+    static_assert(kSize <= LaneSlot::kShort);
+    LaneSlot& slot = this->slot();
+    if (damaged_ || std::atomic_ref(slot.sequence).load(std::memory_order_acquire) != sequence_ ||
+        slot.length != kSize) {
+      return false;
+    }
+    (std::memcpy(&words[kIndex], slot.bytes + kIndex * sizeof(std::uint64_t),
+                 sizeof(std::uint64_t)),
+     ...);
+    LaneChecksum checksum(sequence_, kSize);
+    (checksum.Add(words[kIndex]), ...);
+    if (checksum.value() != slot.checksum) return false;
+    lane_.state->read.store(static_cast<std::uint32_t>(sequence_++), std::memory_order_release);
+    return true;
+  }
   Status Damaged(const char* what);
 
   LaneSlot& slot() const { return lane_.slots[(sequence_ - 1) % kLaneSlots]; }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <random>
 #include <span>
@@ -52,6 +53,76 @@ TEST_F(LaneTest, MessagesArriveInOrder) {
     EXPECT_EQ(message_, Message(i * 7, i));
   }
   EXPECT_FALSE(Need(reader_.Read(message_)));
+}
+
+// Words are a message like any other.
+TEST_F(LaneTest, WordsAreReadAsBytesAndBytesAsWords) {
+  using Words = std::array<std::uint64_t, 3>;
+  std::vector<std::byte> bytes(sizeof(Words));
+  for (std::uint64_t i = 0; i < 3 * kLaneSlots; ++i) {
+    const Words sent{i, ~i, i << 33};
+    std::memcpy(bytes.data(), sent.data(), sizeof(sent));
+    ASSERT_TRUE(IsOk(writer_.PutWords(sent)));
+    ASSERT_TRUE(Need(reader_.Read(message_)));
+    ASSERT_EQ(message_, bytes);
+    Words got{};
+    EXPECT_FALSE(reader_.ReadWords(got)) << "there is none";
+    ASSERT_TRUE(IsOk(writer_.Put(bytes)));
+    ASSERT_TRUE(reader_.ReadWords(got));
+    ASSERT_EQ(got, sent);
+  }
+  ASSERT_TRUE(IsOk(writer_.Put(Message(sizeof(Words) + 8, 1))));
+  Words got{};
+  EXPECT_FALSE(reader_.ReadWords(got)) << "it is longer";
+  ASSERT_TRUE(Need(reader_.Read(message_)));
+  EXPECT_EQ(message_, Message(sizeof(Words) + 8, 1));
+}
+
+TEST_F(LaneTest, WordsNeedAFreeSlot) {
+  const std::array<std::uint64_t, 2> words{1, 2};
+  for (std::size_t i = 0; i < kLaneSlots; ++i) ASSERT_TRUE(IsOk(writer_.PutWords(words)));
+  EXPECT_EQ(writer_.PutWords(words).code(), StatusCode::kResourceExhausted);
+  ASSERT_TRUE(Need(reader_.Read(message_)));
+  EXPECT_TRUE(IsOk(writer_.PutWords(words)));
+  state_.written.store(12345);
+  EXPECT_EQ(writer_.PutWords(words).code(), StatusCode::kInternal);
+}
+
+// Of a short message each flipped bit is noticed, and told by Read; or, if it makes the message
+// look as if it were not there, by Check.
+TEST_F(LaneTest, DamagedWordsAreNotRead) {
+  const std::array<std::uint64_t, 2> words{0x1234'5678'9abc'def0, 42};
+  ASSERT_TRUE(IsOk(writer_.PutWords(words)));
+  LaneSlot& slot = memory_.slots[0];
+  const LaneSlot good = slot;
+  auto* const bytes = reinterpret_cast<unsigned char*>(&slot);
+  std::array<std::uint64_t, 2> got{};
+  for (std::size_t bit = 0; bit < 8 * (sizeof(slot) - sizeof(slot.bytes) + sizeof(words)); ++bit) {
+    bytes[bit / 8] ^= static_cast<unsigned char>(1U << bit % 8);
+    LaneReader reader(memory_.lane());
+    EXPECT_FALSE(reader.ReadWords(got)) << bit;
+    const Result<bool> read = reader.Read(message_);
+    EXPECT_FALSE(read.ok() && *read) << bit;
+    EXPECT_EQ(reader.Check().code(), StatusCode::kInternal) << bit;
+    slot = good;
+  }
+  EXPECT_TRUE(reader_.ReadWords(got));
+  EXPECT_EQ(got, words);
+}
+
+TEST_F(LaneTest, IsEmptyWhileThereIsNothingToReadOrToSay) {
+  for (std::size_t i = 0; i < 2 * kLaneSlots; ++i) {
+    ASSERT_TRUE(reader_.Empty());
+    ASSERT_TRUE(IsOk(writer_.Put(Message(8, 1))));
+    ASSERT_FALSE(reader_.Empty());
+    ASSERT_TRUE(Need(reader_.Read(message_)));
+  }
+  state_.written.fetch_add(1);
+  EXPECT_FALSE(reader_.Empty()) << "something was written that is not there";
+  state_.written.fetch_sub(1);
+  LaneSlot& next = memory_.slots[0];
+  next.sequence += kLaneSlots;
+  EXPECT_FALSE(reader_.Empty()) << "something is there that was not written";
 }
 
 TEST_F(LaneTest, AFullRingRefusesAndTakesMoreWhenItIsRead) {

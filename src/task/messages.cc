@@ -49,16 +49,6 @@ struct ReplyHead {
 };
 static_assert(sizeof(ReplyHead) + kMaxErrorText + kMaxErrorName <= kLargestReply);
 
-std::int64_t ToNumber(Deadline deadline) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.when().time_since_epoch())
-      .count();
-}
-
-Deadline ToDeadline(std::int64_t number) {
-  return Deadline::At(Deadline::Clock::time_point(
-      std::chrono::duration_cast<Deadline::Clock::duration>(std::chrono::nanoseconds(number))));
-}
-
 template <class Head>
 void Put(std::span<std::byte> bytes, const Head& head) {
   static_assert(std::is_trivially_copyable_v<Head>);
@@ -81,24 +71,17 @@ Result<Head> Get(std::span<const std::byte> bytes, std::string_view what) {
   return head;
 }
 
-// A task begins with these words.
-enum TaskWord : std::size_t { kMark, kNumber, kCallable, kDeadline };
 constexpr std::size_t kTaskHead = kTaskHeadWords * sizeof(std::uint64_t);
 
-std::uint64_t WordAt(std::span<const std::byte> bytes, std::size_t index) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, bytes.data() + index * sizeof(word), sizeof(word));
-  return word;
-}
-
-Status CheckTaskHead(std::span<const std::byte> bytes) {
+// The head of a message that is long enough for one.
+Result<TaskHeadWords> GetTaskHead(std::span<const std::byte> bytes) {
   if (bytes.size() < kTaskHead) {
     return InvalidArgument(
         fmt::format("a task of {} bytes: {} are needed", bytes.size(), kTaskHead));
   }
-  const std::uint64_t mark = WordAt(bytes, kMark);
-  if (mark == kTaskMark) return OkStatus();
-  return InvalidArgument(fmt::format("a task begins with {:#x}: {:#x} is due", mark, kTaskMark));
+  TaskHeadWords head;
+  std::memcpy(head.data(), bytes.data(), kTaskHead);
+  return head;
 }
 
 // One encoding for each task: none are not a block that says so.
@@ -179,34 +162,36 @@ std::vector<std::byte> Encode(const Reply& reply) {
   return bytes;
 }
 
+std::span<std::byte> NoArguments() {
+  static std::vector<std::byte>& none = *new std::vector<std::byte>(Arguments().Encode());
+  return none;
+}
+
+Status WrongTaskMark(std::uint64_t mark) {
+  return InvalidArgument(fmt::format("a task begins with {:#x}: {:#x} is due", mark, kTaskMark));
+}
+
 Status ViewTask(std::span<std::byte> bytes, TaskView& task) {
-  KEEL_TRY(CheckTaskHead(bytes));
-  std::span<std::byte> arguments = bytes.subspan(kTaskHead);
-  if (arguments.empty()) {
-    static std::vector<std::byte>& none = *new std::vector<std::byte>(Arguments().Encode());
-    arguments = none;
-  } else {
-    KEEL_TRY(Arguments::CheckBlock(arguments));
-    if (ArgumentsView(arguments.data()).empty()) return EmptyBlock();
-  }
-  task.number = WordAt(bytes, kNumber);
-  task.callable = WordAt(bytes, kCallable);
-  task.deadline = ToDeadline(static_cast<std::int64_t>(WordAt(bytes, kDeadline)));
+  KEEL_ASSIGN(const TaskHeadWords head, GetTaskHead(bytes));
+  KEEL_TRY(ViewTask(head, task));
+  const std::span<std::byte> arguments = bytes.subspan(kTaskHead);
+  if (arguments.empty()) return OkStatus();
+  KEEL_TRY(Arguments::CheckBlock(arguments));
+  if (ArgumentsView(arguments.data()).empty()) return EmptyBlock();
   task.arguments = arguments;
   return OkStatus();
 }
 
 Result<TaskMessage> DecodeTask(std::span<const std::byte> bytes) {
-  KEEL_TRY(CheckTaskHead(bytes));
-  Arguments arguments;
+  KEEL_ASSIGN(const TaskHeadWords head, GetTaskHead(bytes));
+  TaskView view;
+  KEEL_TRY(ViewTask(head, view));
+  TaskMessage message{.number = view.number, .callable = view.callable, .deadline = view.deadline};
   if (const auto block = bytes.subspan(kTaskHead); !block.empty()) {
-    KEEL_ASSIGN(arguments, Arguments::Decode(block));
-    if (arguments.empty()) return EmptyBlock();
+    KEEL_ASSIGN(message.arguments, Arguments::Decode(block));
+    if (message.arguments.empty()) return EmptyBlock();
   }
-  return TaskMessage{.number = WordAt(bytes, kNumber),
-                     .callable = WordAt(bytes, kCallable),
-                     .deadline = ToDeadline(static_cast<std::int64_t>(WordAt(bytes, kDeadline))),
-                     .arguments = std::move(arguments)};
+  return message;
 }
 
 Result<Request> DecodeRequest(std::span<const std::byte> bytes) {

@@ -83,14 +83,20 @@ inline constexpr std::size_t kMaxErrorName = 100;
 std::size_t LargestTaskMessage();
 inline constexpr std::size_t kLargestReply = 2200;
 
+// A deadline as it travels.
+inline std::int64_t ToNumber(Deadline deadline) {
+  return std::chrono::nanoseconds(deadline.when().time_since_epoch()).count();
+}
+inline Deadline ToDeadline(std::int64_t number) {
+  return Deadline::At(Deadline::Clock::time_point(std::chrono::nanoseconds(number)));
+}
+
 // How a task's message begins, and all of it if there are no arguments.
 inline constexpr std::uint64_t kTaskMark = 0x4b53'414b;  // "KASK", and zeros
 inline constexpr std::size_t kTaskHeadWords = 4;
-inline std::array<std::uint64_t, kTaskHeadWords> TaskHead(std::uint64_t number,
-                                                          std::uint64_t callable,
-                                                          Deadline deadline) {
-  const std::chrono::nanoseconds when = deadline.when().time_since_epoch();
-  return {kTaskMark, number, callable, static_cast<std::uint64_t>(when.count())};
+using TaskHeadWords = std::array<std::uint64_t, kTaskHeadWords>;
+inline TaskHeadWords TaskHead(std::uint64_t number, std::uint64_t callable, Deadline deadline) {
+  return {kTaskMark, number, callable, static_cast<std::uint64_t>(ToNumber(deadline))};
 }
 
 std::vector<std::byte> Encode(const TaskMessage& message);
@@ -102,7 +108,19 @@ void EncodeTask(std::uint64_t number, std::uint64_t callable, Deadline deadline,
                 const Arguments& arguments, std::vector<std::byte>& bytes);
 void EncodeReply(const Reply& reply, std::vector<std::byte>& bytes);
 
+// The task where its message lies.
 Status ViewTask(std::span<std::byte> bytes, TaskView& task);
+// The same of a message that is only a head.
+std::span<std::byte> NoArguments();
+Status WrongTaskMark(std::uint64_t mark);
+inline Status ViewTask(const TaskHeadWords& head, TaskView& task) {
+  if (head[0] != kTaskMark) return WrongTaskMark(head[0]);
+  task.number = head[1];
+  task.callable = head[2];
+  task.deadline = ToDeadline(static_cast<std::int64_t>(head[3]));
+  task.arguments = NoArguments();
+  return OkStatus();
+}
 Result<TaskMessage> DecodeTask(std::span<const std::byte> bytes);
 Result<Request> DecodeRequest(std::span<const std::byte> bytes);
 Result<Reply> DecodeReply(std::span<const std::byte> bytes);

@@ -12,23 +12,33 @@
 namespace keel::task {
 namespace {
 
-// The next message; nothing when the server stops. While there is none it looks after the answers,
-// which somebody may be waiting for.
+// Until the next message is there. False: the server stops, or, if `damage` says so, what is
+// between the two sides is damaged. While there is none it looks after the answers, which somebody
+// may be waiting for.
 template <class Answers>
-Result<bool> Next(LaneReader& reader, Answers& answers, std::vector<std::byte>& message,
-                  const std::atomic<bool>& stopping) {
+bool Await(LaneReader& reader, Answers& answers, const std::atomic<bool>& stopping,
+           Status& damage) {
+  const auto sound = [&] {
+    damage = reader.Check();
+    if (damage.ok()) damage = answers.Check();
+    return damage.ok();
+  };
   for (;;) {
     const std::uint32_t seen = reader.bell();
     if (stopping.load(std::memory_order_acquire)) return false;
-    KEEL_ASSIGN(const bool found, reader.Read(message));
-    if (found) return true;
+    if (reader.next().there()) return true;
     if (reader.SpinWhile(seen)) continue;
-    KEEL_TRY(reader.Check());
-    KEEL_TRY(answers.Check());
+    if (!sound()) return false;
     reader.WaitWhile(seen, Deadline::After(kLookAgain));
     // Who was idle for so long has the time, and the next answer would write over the damage.
-    KEEL_TRY(answers.Check());
+    if (!sound()) return false;
   }
+}
+
+// Reads what is there.
+Status Read(LaneReader& reader, std::vector<std::byte>& message) {
+  KEEL_ASSIGN(const bool found, reader.Read(message));
+  return found ? OkStatus() : Internal("a message that was there is not");
 }
 
 Status NotHere() {
@@ -86,9 +96,11 @@ void Server::ServeControl() {
   LaneReader requests(options_.region->lane(LaneName::kControl));
   std::vector<std::byte> message;
   for (;;) {
-    const Result<bool> next = Next(requests, control_replies_, message, stopping_);
-    if (!next.ok()) return GiveUp(next.status());
-    if (!*next) return;
+    Status status;
+    if (!Await(requests, control_replies_, stopping_, status)) {
+      return status.ok() ? void() : GiveUp(status);
+    }
+    if (status = Read(requests, message); !status.ok()) return GiveUp(status);
     const Result<Request> request = DecodeRequest(message);
     if (!request.ok()) return GiveUp(request.status());
     if (request->kind == RequestKind::kStop) return;
@@ -230,12 +242,17 @@ void Server::ServeTasksUntilTheEnd() {
   LaneReader tasks(options_.region->lane(LaneName::kTasks));
   AnswerWriter answers(*options_.region);
   std::vector<std::byte> message;
+  TaskHeadWords head;
   TaskView task;
   for (;;) {
-    const Result<bool> next = Next(tasks, answers, message, stopping_);
-    if (!next.ok()) return GiveUp(next.status());
-    if (!*next) return;
-    if (const Status viewed = ViewTask(message, task); !viewed.ok()) return GiveUp(viewed);
+    Status damage;
+    if (!Await(tasks, answers, stopping_, damage)) return damage.ok() ? void() : GiveUp(damage);
+    if (tasks.ReadWords(head)) {
+      damage = ViewTask(head, task);
+    } else if (damage = Read(tasks, message); damage.ok()) {
+      damage = ViewTask(message, task);
+    }
+    if (!damage.ok()) return GiveUp(damage);
     if (task.number != answers.next()) {
       return GiveUp(InvalidArgument(
           fmt::format("task number {}: number {} is due", task.number, answers.next())));

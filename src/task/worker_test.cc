@@ -70,6 +70,47 @@ TEST_P(WorkerTest, ResidentTensorsAreWorkedOnWhereTheyAre) {
   EXPECT_TRUE(IsOk(worker->Free(at, Long())));
 }
 
+// What there is something to say of is left to Collect, with all that came with it.
+TEST_P(WorkerTest, WhatWentWellIsTakenInOneStepAndTheRestIsTold) {
+  const auto worker = Start();
+  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
+  const std::uint64_t fail = Need(worker->Register(FailImage(), Long()));
+  const auto answered = [&](std::size_t count) {
+    worker->Wake();
+    Sign sign = worker->NextAnswer();
+    sign.value += static_cast<std::uint32_t>(count) - 1;
+    return Soon([&] { return sign.there(); });
+  };
+  for (std::uint64_t i = 1; i <= 3; ++i)
+    ASSERT_TRUE(IsOk(worker->Post(i, noop, {}, Deadline::Never())));
+  ASSERT_TRUE(answered(3));
+  EXPECT_EQ(worker->TakeDone(), 3U);
+  EXPECT_EQ(worker->TakeDone(), 0U);
+
+  ASSERT_TRUE(IsOk(worker->Post(4, noop, {}, Deadline::Never())));
+  ASSERT_TRUE(IsOk(worker->Post(5, fail, {}, Deadline::Never())));
+  ASSERT_TRUE(answered(2));
+  EXPECT_EQ(worker->TakeDone(), 0U);
+  std::vector<TaskResult> results = Collect(*worker, 2);
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(results[0].task, 4U);
+  EXPECT_TRUE(IsOk(results[0].status));
+  EXPECT_EQ(results[1].task, 5U);
+  EXPECT_FALSE(results[1].status.ok());
+
+  // A deadline is Collect's to look at, and so is what comes back with a task.
+  ASSERT_TRUE(IsOk(worker->Post(6, noop, {}, Long())));
+  ASSERT_TRUE(answered(1));
+  EXPECT_EQ(worker->TakeDone(), 0U);
+  results = Collect(*worker, 1);
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results[0].task, 6U);
+  EXPECT_TRUE(Adds(*worker));
+
+  worker->Stop(Long());
+  EXPECT_EQ(worker->TakeDone(), 0U);
+}
+
 TEST_P(WorkerTest, T2_ResidentTensorsDoNotShiftTheOthers) {
   const auto worker = Start();
   const std::uint64_t add = Need(worker->Register(AddImage(), Long()));
