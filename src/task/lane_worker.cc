@@ -380,9 +380,10 @@ void LaneWorker::Collect(std::vector<TaskResult>& results) {
 }
 
 std::size_t LaneWorker::TakeDone() {
+  if (!home_.here()) return 0;
   State& state = *state_;
   // What has places or deadlines, and the loss of a worker, is for Collect.
-  if (state.timed != 0 || !state.placed.empty() || state.MayBeLost() || !home_.here()) return 0;
+  if (state.timed != 0 || !state.placed.empty() || state.MayBeLost()) return 0;
   const std::size_t count = state.answers.TakeDone(state.posted.size());
   state.posted.Drop(count);
   return count;

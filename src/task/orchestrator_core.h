@@ -246,7 +246,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   bool LookNowAndThenLocked() KEEL_REQUIRES(mutex_);
   void StartLocked(Task& task, WorkerId first) KEEL_REQUIRES(mutex_);
   void CollectLocked(WorkerId worker, Time now) KEEL_REQUIRES(mutex_);
-  // So many of those posted first have ended well; none has a timeout.
+  // So many of those posted first have ended well.
   void DoneLocked(WorkerId worker, std::size_t count, Time now) KEEL_REQUIRES(mutex_);
   void DispatchLocked(Time now) KEEL_REQUIRES(mutex_);
   // All members or none: false if a worker is lost or can never take its member; then the group is

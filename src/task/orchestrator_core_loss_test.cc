@@ -221,6 +221,25 @@ TEST_F(OrchestratorCoreLossTest, AWorkerThatDoesNotStartIsGivenUp) {
   EXPECT_EQ(core_->live_tasks(), 0U);
 }
 
+// The end of a task makes others ready that can run nowhere, and ends with them what comes after.
+TEST_F(OrchestratorCoreLossTest, WhatGetsReadyForAWorkerThatWasGivenUpEndsWithAllThatFollows) {
+  Start(2);
+  std::vector<float> x(4);
+  std::vector<float> y(4);
+  const TaskHandle first = SubmitTo(0, Arguments().Add(Tag::kOut, On(x)));
+  const TaskHandle second = SubmitTo(1, Arguments().Add(Tag::kIn, On(x)).Add(Tag::kOut, On(y)));
+  const TaskHandle third = SubmitTo(1, Arguments().Add(Tag::kIn, On(x)).Add(Tag::kInOut, On(y)));
+  fakes_[1]->FailRestart(NotFound("no such device"));
+  fakes_[1]->Lose(Unavailable("it died"));
+  EXPECT_FALSE(ReportOf(1).up);
+  EXPECT_EQ(core_->Malloc(1, 1_KiB).status().code(), StatusCode::kUnavailable) << "given up";
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(first.Wait(Long())));
+  EXPECT_EQ(second.Wait(Long()).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(third.Wait(Long()).code(), StatusCode::kAborted);
+  EXPECT_EQ(core_->live_tasks(), 0U);
+}
+
 TEST_F(OrchestratorCoreLossTest, AWorkerThatIsLostRightAfterItWasStartedIsGivenUp) {
   Start(2);
   for (int i = 0; i < OrchestratorCore::kMaxStarts; ++i) {

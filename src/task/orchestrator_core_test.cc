@@ -256,6 +256,27 @@ TEST_F(OrchestratorCoreTest, AGroupFailsWithAMemberWhoseWorkerIsLostAndOthersGoO
   EXPECT_TRUE(IsOk(other.Wait(Long())));
 }
 
+// Whichever member ends first, and by which way.
+TEST_F(OrchestratorCoreTest, AGroupEndsOnceWithTheErrorOfItsMember) {
+  Start(2);
+  for (const WorkerId failing : {WorkerId{0}, WorkerId{1}}) {
+    const TaskHandle group = SubmitGroup({0, 1});
+    ASSERT_TRUE(Posted(0, 1) && Posted(1, 1));
+    fakes_[0]->Answer(failing == 0 ? Internal("broken") : OkStatus());
+    EXPECT_EQ(group.Wait(Deadline::After(milliseconds(20))).code(), StatusCode::kDeadlineExceeded);
+    EXPECT_TRUE(IsOk(group.error())) << "it is not done";
+    fakes_[1]->Answer(failing == 1 ? Internal("broken") : OkStatus());
+    EXPECT_EQ(group.Wait(Long()).code(), StatusCode::kInternal);
+    EXPECT_THAT(MessageOf(group.error()),
+                HasSubstr("member " + std::to_string(failing) + ": broken"));
+    EXPECT_EQ(core_->live_tasks(), 0U);
+  }
+  const TaskHandle group = SubmitGroup({0, 1});
+  fakes_[0]->Answer();
+  fakes_[1]->Answer();
+  EXPECT_TRUE(IsOk(group.Wait(Long()))) << "nothing is left of the ones before";
+}
+
 TEST_F(OrchestratorCoreTest, AGroupOneOfWhoseMembersNeverFitsStartsNone) {
   Start(3);
   fakes_[1]->FailFits(OutOfRange("never any room"));
@@ -362,6 +383,57 @@ TEST_F(OrchestratorCoreTest, TheTimeOfATaskBeginsWhenTheOnesBeforeItHaveEnded) {
   EXPECT_LT(fakes_[0]->NextDeadline().when(), now + seconds(61));
   for (int i = 0; i < 20; ++i) SubmitTo(0, {}, seconds(30));
   EXPECT_EQ(fakes_[0]->posted(), OrchestratorCore::kTimedAhead);
+}
+
+TEST_F(OrchestratorCoreTest, ATimedTaskThatWentWellLeavesNoTimeBehind) {
+  Start(1);
+  for (int i = 0; i < 3; ++i) {
+    const TaskHandle task = SubmitTo(0, {}, seconds(30));
+    ASSERT_TRUE(Posted(0, 1)) << i;
+    fakes_[0]->Answer();
+    EXPECT_TRUE(IsOk(task.Wait(Long())));
+  }
+}
+
+// Together they are as good as for ever, each alone is not.
+TEST_F(OrchestratorCoreTest, TimeoutsOfYearsAddUpAndAreTakenBack) {
+  constexpr std::chrono::hours kYears{24 * 365 * 6};
+  Start(1);
+  const TaskHandle first = SubmitTo(0, {}, kYears);
+  const TaskHandle second = SubmitTo(0, {}, kYears);
+  ASSERT_TRUE(Posted(0, 2));
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(first.Wait(Long())));
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(second.Wait(Long())));
+  const TaskHandle third = SubmitTo(0, {}, seconds(30));
+  ASSERT_TRUE(Posted(0, 1));
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(third.Wait(Long())));
+}
+
+TEST_F(OrchestratorCoreTest, ACallableIsGoneWhoeverUsedItLast) {
+  Start(1);
+  fakes_[0]->SetEager(true);
+  const Callable other = Need(core_->Register(NoopImage(1)));
+  const Arguments none;
+  const auto submit = [&](Callable callable) {
+    const Result<TaskHandle> task = core_->Submit(callable, {&none, 1}, false, {}, {});
+    return task.ok() ? task->Wait(Long()) : task.status();
+  };
+  EXPECT_TRUE(IsOk(submit(callable_)));
+  EXPECT_TRUE(IsOk(submit(other)));
+  ASSERT_TRUE(IsOk(core_->Unregister(callable_)));
+  EXPECT_TRUE(IsOk(submit(other)));
+  EXPECT_EQ(submit(callable_).code(), StatusCode::kNotFound);
+  EXPECT_TRUE(IsOk(submit(other)));
+  // Also while a task still has it.
+  fakes_[0]->SetEager(false);
+  const TaskHandle running = Need(core_->Submit(other, {&none, 1}, false, {}, {}));
+  ASSERT_TRUE(IsOk(core_->Unregister(other)));
+  EXPECT_EQ(submit(other).code(), StatusCode::kNotFound);
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(running.Wait(Long())));
 }
 
 TEST_F(OrchestratorCoreTest, ARefusedTaskIsPostedLater) {

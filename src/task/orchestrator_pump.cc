@@ -42,10 +42,13 @@ void OrchestratorCore::DoneLocked(WorkerId worker, std::size_t count, Time now) 
   Slot& slot = slots_[worker];
   slot.last_answer = false;
   slot.tasks += count;
-  slot.endless -= count;
   scheduler_.Ended(worker, now, count);
   for (; count > 0; --count) {
-    TaskRef* const task = FindLocked(slot.posted.front().task);
+    const Posted& first = slot.posted.front();
+    // Sums of timeouts may be as good as for ever, so that even these are not all without one.
+    slot.posted_time -= first.timeout;
+    if (first.timeout.count() == 0) --slot.endless;
+    TaskRef* const task = FindLocked(first.task);
     slot.posted.Drop(1);
     if (task == nullptr) continue;
     if ((*task)->running != 1 || !(*task)->outcome.ok()) {

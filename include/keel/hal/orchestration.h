@@ -36,8 +36,9 @@ struct OrchestrationCall {
                 const KernelArg* args, std::size_t arg_count) = nullptr;
   char message[200];  // of what failed first
 
-  // Of the message it sets the first byte: the rest would cost every call.
-  OrchestrationCall() { message[0] = '\0'; }
+  // Of the message it sets the ends: the rest would cost every call. Who writes one puts a zero
+  // behind it.
+  OrchestrationCall() { message[0] = message[sizeof(message) - 1] = '\0'; }
   // Launches kernel `kernel` of the callable, in the order of the calls. 0, or the StatusCode of
   // what is wrong; the message is then set. A launch that was refused makes the call fail even if
   // the code ignores it.
@@ -46,10 +47,7 @@ struct OrchestrationCall {
   }
   // Sets the message, unless there is one, and returns `code`.
   int Fail(int code, const char* text) {
-    if (message[0] == '\0') {
-      std::strncpy(message, text, sizeof(message) - 1);
-      message[sizeof(message) - 1] = '\0';
-    }
+    if (message[0] == '\0') std::strncpy(message, text, sizeof(message) - 1);
     return code;
   }
 };
