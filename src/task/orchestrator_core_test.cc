@@ -267,8 +267,8 @@ TEST_F(OrchestratorCoreTest, AGroupEndsOnceWithTheErrorOfItsMember) {
     EXPECT_TRUE(IsOk(group.error())) << "it is not done";
     fakes_[1]->Answer(failing == 1 ? Internal("broken") : OkStatus());
     EXPECT_EQ(group.Wait(Long()).code(), StatusCode::kInternal);
-    EXPECT_THAT(MessageOf(group.error()),
-                HasSubstr("member " + std::to_string(failing) + ": broken"));
+    EXPECT_EQ(MessageOf(group.error()), "task " + std::to_string(group.id()) + ": member " +
+                                            std::to_string(failing) + ": broken");
     EXPECT_EQ(core_->live_tasks(), 0U);
   }
   const TaskHandle group = SubmitGroup({0, 1});

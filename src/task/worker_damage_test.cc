@@ -19,6 +19,11 @@ class WorkerDamageTest : public WorkersTest, public ::testing::WithParamInterfac
     return Need(GetParam() == Transport::kProcess ? StartProcessWorker(Plan(), Long())
                                                   : StartThreadWorker(Plan(), Long()));
   }
+  // Soon: until then it could begin a task without another look.
+  static bool Sleeps(Worker& worker) {
+    const FutexWord& bell = PeerOf(worker).region().lane(LaneName::kTasks).state->bell;
+    return Soon([&] { return bell.sleepers.load() != 0; });
+  }
   // The count of answers, the cursors, the bells and the ticket, or the first slots or the
   // beginning of a ring.
   std::byte* Victim(Region& region, std::mt19937& random) {
@@ -165,13 +170,23 @@ TEST_P(WorkerDamageTest, DamageMakesNoFailureASuccess) {
   EXPECT_GT(short_ways, 20U);
 }
 
-// Of a worker that sleeps: it looks when it wakes, before it runs the task and writes another count
-// over it.
+// Before it runs the next task, whose answer would be written over the damage.
+TEST_P(WorkerDamageTest, AWorkerThatSleptLooksAtItsAnswers) {
+  const auto worker = Start();
+  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
+  ASSERT_TRUE(Sleeps(*worker));
+  std::atomic_ref(PeerOf(*worker).region().header().answered).store(4);
+  ASSERT_TRUE(IsOk(worker->Post(1, noop, {}, Deadline::Never())));
+  worker->Wake();
+  EXPECT_TRUE(Soon([&] { return !worker->Health().ok(); }));
+  EXPECT_NE(worker->Health().message().find("damaged"), std::string_view::npos)
+      << worker->Health().ToString();
+}
+
 TEST_P(WorkerDamageTest, TheErrorSaysSo) {
   const auto worker = Start();
   const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
-  const FutexWord& bell = PeerOf(*worker).region().lane(LaneName::kTasks).state->bell;
-  ASSERT_TRUE(Soon([&] { return bell.sleepers.load() != 0; }));
+  ASSERT_TRUE(Sleeps(*worker));
   std::atomic_ref(PeerOf(*worker).region().header().answered).store(4);
   ASSERT_TRUE(IsOk(worker->Post(1, noop, {}, Deadline::Never())));
   const std::vector<TaskResult> results = Collect(*worker, 1);
