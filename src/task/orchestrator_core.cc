@@ -168,8 +168,8 @@ Status OrchestratorCore::NobodyLocked() const {
 bool OrchestratorCore::HoldsLocked(WorkerId worker, const Arguments& arguments) const {
   for (const Tensor& tensor : arguments.tensors()) {
     if (!tensor.resident() || tensor.size().empty()) continue;
-    const auto block = slots_[worker].blocks.Find(DeviceAddress(tensor.address), tensor.size());
-    if (block == nullptr || !block->Usable().ok()) return false;
+    const auto& block = slots_[worker].blocks.Find(DeviceAddress(tensor.address), tensor.size());
+    if (block == nullptr || block->lost || block->freed) return false;
   }
   return true;
 }
@@ -183,7 +183,7 @@ Status OrchestratorCore::WhyNowhereLocked(const Arguments& arguments,
     std::optional<WorkerId> holder;
     Status unusable;
     for (WorkerId w = 0; w < slots_.size(); ++w) {
-      const auto block = slots_[w].blocks.Find(DeviceAddress(tensor.address), tensor.size());
+      const auto& block = slots_[w].blocks.Find(DeviceAddress(tensor.address), tensor.size());
       if (block == nullptr) continue;
       Status usable = block->Usable();
       // What another worker has at an equal address is not what was meant.
@@ -269,7 +269,8 @@ Status OrchestratorCore::CheckGroupCall(std::span<const Arguments> members,
 Status OrchestratorCore::PrepareLocked(Task& task, std::span<const Arguments> members,
                                        std::span<const WorkerId> workers,
                                        const SubmitOptions& options) {
-  task.first = {members[0], workers.empty() ? options.worker : workers[0]};
+  task.first.arguments = members[0];
+  task.first.worker = workers.empty() ? options.worker : workers[0];
   for (std::size_t i = 1; i < members.size(); ++i) {
     task.rest.push_back({members[i], workers.empty() ? std::nullopt : std::optional(workers[i])});
   }
@@ -494,9 +495,7 @@ void OrchestratorCore::PublishLocked(Task& task) {
   ++ghosts_;
   if (!task.plain) {
     for (const std::shared_ptr<Block>& block : task.blocks) ReleaseLocked(block);
-    task.first.arguments = Arguments();
-    task.rest.clear();
-    task.blocks.clear();
+    task.ForgetMembers();
   }
   RegisteredCallable& callable = *task.callable;
   if (--callable.uses == 0 && callable.unregistered) {

@@ -18,7 +18,17 @@ void TaskHandle::State::Renew(std::uint32_t holders) {
   callable = nullptr;
   if (plain) return;
   plain = true;
-  first = Member();
+  first.worker.reset();
+  ForgetMembers();
+}
+
+void TaskHandle::State::ForgetMembers() {
+  constexpr std::size_t kFew = 16;
+  if (first.arguments.tensors().size() <= kFew && first.arguments.scalars().size() <= kFew) {
+    first.arguments.Clear();
+  } else {
+    first.arguments = Arguments();
+  }
   rest.clear();
   blocks.clear();
 }

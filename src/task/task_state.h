@@ -118,6 +118,8 @@ struct alignas(64) TaskHandle::State {
   std::vector<Member> rest;  // of a group
   std::vector<std::shared_ptr<Block>> blocks;
 
+  // Arguments and blocks, but for the memory of a few, which serves the next task.
+  void ForgetMembers();
   std::size_t member_count() const { return plain ? 1 : 1 + rest.size(); }
   Member& member(std::size_t i) { return i == 0 ? first : rest[i - 1]; }
   void AddWaiter(Waiter& waiter) { waiter.next = std::exchange(waiters, &waiter); }

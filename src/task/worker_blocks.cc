@@ -75,11 +75,12 @@ void WorkerBlocks::PutBack(std::shared_ptr<Block> block) {
   blocks_[address] = std::move(block);
 }
 
-std::shared_ptr<Block> WorkerBlocks::Find(DeviceAddress address, Bytes size) const {
+const std::shared_ptr<Block>& WorkerBlocks::Find(DeviceAddress address, Bytes size) const {
+  static const std::shared_ptr<Block> none;
   const auto at = FirstAfter(address);
-  if (at == blocks_.end() || at->first > address) return nullptr;
+  if (at == blocks_.end() || at->first > address) return none;
   const Block& block = *at->second;
-  return size <= block.size - (address - block.address) ? at->second : nullptr;
+  return size <= block.size - (address - block.address) ? at->second : none;
 }
 
 std::shared_ptr<Block> WorkerBlocks::FindAt(DeviceAddress address) const {

@@ -44,8 +44,8 @@ class WorkerBlocks {
   Result<std::shared_ptr<Block>> AddRegistered(WorkerId worker, DeviceAddress address, Bytes size);
   // Back again, if nothing is there by now.
   void PutBack(std::shared_ptr<Block> block);
-  // The block in which [address, address + size) lies as a whole; null.
-  std::shared_ptr<Block> Find(DeviceAddress address, Bytes size) const;
+  // The block in which [address, address + size) lies as a whole; null. Until the next change.
+  const std::shared_ptr<Block>& Find(DeviceAddress address, Bytes size) const;
   // The block that begins there; null.
   std::shared_ptr<Block> FindAt(DeviceAddress address) const;
   void Remove(const Block& block);

@@ -94,6 +94,13 @@ class KEEL_EXPORT Arguments {
     return *this;
   }
 
+  // None, as it was made, but for memory that serves the next ones.
+  void Clear() {
+    tensors_.clear();
+    tags_.clear();
+    scalars_.clear();
+  }
+
   bool empty() const { return tensors_.empty() && scalars_.empty(); }
   std::span<const Tensor> tensors() const { return tensors_; }
   std::span<Tensor> tensors() { return tensors_; }
