@@ -62,13 +62,11 @@ inline void RingSleepers(FutexWord& word) {
   if (word.sleepers.load(std::memory_order_seq_cst) != 0) Ring(word);
 }
 
-// Until `ready()`, for two to five microseconds, without a look at the clock: for who would
-// otherwise first find out how long to wait, or look after something else. Most answers of a peer
-// on another core are there by then. False: it is not.
+// Until `ready()`, for half a microsecond or so, without a look at the clock: for who would
+// otherwise first find out how long to wait. False: it is not.
 template <class Ready>
 bool SpinUntil(const Ready& ready) {
-  constexpr int kPauses = 96;  // of 20 to 45 ns each
-  for (int i = 0; i < kPauses; ++i) {
+  for (int i = 0; i < 32; ++i) {
     if (ready()) return true;
     SpinPause();
   }

@@ -44,7 +44,7 @@ class Doorbell {
   // Counts rings. Read it, look for work, and if there was none wait for another value, or for the
   // next answers of the workers that have tasks.
   virtual std::uint32_t value() const = 0;
-  // As WaitWhile, but for a few microseconds, and without a look at the clock.
+  // As WaitWhile, but for less than a microsecond, and without a look at the clock.
   virtual bool SpinWhile(std::uint32_t seen, std::span<const Sign> answers) = 0;
   // Spins briefly, then sleeps in the kernel, until value() != seen, one of the answers is there,
   // or the deadline. Any number of threads. False: the deadline.
