@@ -19,6 +19,10 @@ class WorkerDamageTest : public WorkersTest, public ::testing::WithParamInterfac
     return Need(GetParam() == Transport::kProcess ? StartProcessWorker(Plan(), Long())
                                                   : StartThreadWorker(Plan(), Long()));
   }
+  static int Rounds() {
+    const char* const soak = std::getenv("KEEL_SOAK");
+    return soak != nullptr && *soak != '\0' ? 2000 : 40;
+  }
   // Soon: until then it could begin a task without another look.
   static bool Sleeps(Worker& worker) {
     const FutexWord& bell = PeerOf(worker).region().lane(LaneName::kTasks).state->bell;
@@ -60,8 +64,7 @@ TEST_P(WorkerDamageTest, DamagedLanesNeverGiveAWrongResult) {
   if (GetParam() == Transport::kThread)
     GTEST_SKIP() << "what it does is a race, and is meant to be";
 #endif
-  const char* const soak = std::getenv("KEEL_SOAK");
-  const int rounds = soak != nullptr && *soak != '\0' ? 2000 : 40;
+  const int rounds = Rounds();
   std::mt19937 random(11);
   const auto worker = Start();
   int lost = 0;
@@ -119,8 +122,7 @@ TEST_P(WorkerDamageTest, DamageMakesNoFailureASuccess) {
   if (GetParam() == Transport::kThread)
     GTEST_SKIP() << "what it does is a race, and is meant to be";
 #endif
-  const char* const soak = std::getenv("KEEL_SOAK");
-  const int rounds = soak != nullptr && *soak != '\0' ? 2000 : 40;
+  const int rounds = Rounds();
   std::mt19937 random(12);
   const auto worker = Start();
   int lost = 0;
