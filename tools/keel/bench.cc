@@ -234,9 +234,9 @@ ExitCode MeasureTasks(const Options& options, const BenchSetting& setting,
                       {"workers", cost.workers},
                       {"ns", cost.ns},
                       {"bare_ns", cost.bare_ns},
-                      {"ratio", cost.ratio()}});
+                      {"ratio", cost.ratio}});
       table.Add({cost.transport, cost.what, cost.orchestration, FormatCount(cost.workers),
-                 fmt::format("{:.0f}", cost.ns), fmt::format("{:.2f}", cost.ratio())});
+                 fmt::format("{:.0f}", cost.ns), fmt::format("{:.2f}", cost.ratio)});
     }
   }
   if (options.json) {

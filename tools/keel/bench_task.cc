@@ -136,24 +136,28 @@ using Body = std::function<Status(std::uint64_t count)>;
 // What is measured, with what is said about it.
 class Rows {
  public:
-  Rows(std::string_view transport, Body bare) : transport_(transport), bodies_{std::move(bare)} {
+  Rows(std::string_view transport, Body bare) : transport_(transport), bare_(std::move(bare)) {
     Describe("bare round trip", "", 0);
   }
   void Add(std::string what, std::string_view orchestration, std::uint32_t workers, Body body) {
     Describe(std::move(what), orchestration, workers);
     bodies_.push_back(std::move(body));
   }
-  // What was added since the last time, in turns with the bare round trip.
+  // What was added since the last time, each beside the bare round trip.
   Status Measure() {
-    KEEL_ASSIGN(const std::vector<double> ns, MediansNs(bodies_, kTurns));
-    const std::size_t added = bodies_.size() - 1;
-    if (added + 1 == costs_.size()) costs_[0].ns = costs_[0].bare_ns = ns[0];
-    for (std::size_t i = 1; i <= added; ++i) {
-      TaskCost& cost = costs_[costs_.size() - added + i - 1];
-      cost.ns = ns[i];
-      cost.bare_ns = ns[0];
+    KEEL_ASSIGN(const std::vector<Compared> compared, CompareNs(bare_, bodies_, kTurns));
+    const std::size_t first = costs_.size() - compared.size();
+    if (first == 1) {
+      costs_[0].ns = costs_[0].bare_ns = compared[0].base_ns;
+      costs_[0].ratio = 1;
     }
-    bodies_.resize(1);
+    for (std::size_t i = 0; i < compared.size(); ++i) {
+      TaskCost& cost = costs_[first + i];
+      cost.ns = compared[i].ns;
+      cost.bare_ns = compared[i].base_ns;
+      cost.ratio = compared[i].ratio;
+    }
+    bodies_.clear();
     return OkStatus();
   }
   std::vector<TaskCost> costs() && { return std::move(costs_); }
@@ -167,8 +171,9 @@ class Rows {
   }
 
   const std::string_view transport_;
+  const Body bare_;
   std::vector<TaskCost> costs_;
-  std::vector<Body> bodies_;  // the first: the bare round trip
+  std::vector<Body> bodies_;
 };
 
 Result<Body> Bare(Transport transport, std::shared_ptr<BarePeer> peer) {

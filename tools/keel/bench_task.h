@@ -20,8 +20,8 @@ struct TaskCost {
   std::string orchestration;  // who runs the code: "host", "device"; empty: nobody
   std::uint32_t workers = 0;
   double ns = 0;
-  double bare_ns = 0;  // the bare round trip of the transport, measured in turns with this
-  double ratio() const { return ns / bare_ns; }
+  double bare_ns = 0;  // the bare round trip of the transport, measured beside this
+  double ratio = 0;    // of the two, within a turn
 };
 
 struct TaskCase {

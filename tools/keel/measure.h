@@ -55,6 +55,19 @@ Result<double> MedianNs(const std::function<Status(std::uint64_t count)>& body);
 Result<std::vector<double>> MediansNs(
     const std::vector<std::function<Status(std::uint64_t count)>>& bodies, int turns = 7);
 
+// What a way costs, and how many times as much as another one.
+struct Compared {
+  double ns = 0;
+  double base_ns = 0;
+  double ratio = 0;
+};
+// Of several ways, each next to `base` in every turn. The ratio is the median of those of the
+// turns, and not that of the medians: a machine that is faster in some turns than in others changes
+// both sides of each.
+Result<std::vector<Compared>> CompareNs(
+    const std::function<Status(std::uint64_t count)>& base,
+    const std::vector<std::function<Status(std::uint64_t count)>>& bodies, int turns = 7);
+
 // The middle one; `values` must not be empty.
 double Median(std::vector<double> values);
 
