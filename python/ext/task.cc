@@ -12,6 +12,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -187,13 +188,11 @@ task::Transport TransportOf(std::string_view name) {
   throw nb::value_error("transport is \"thread\", \"process\" or \"mpi\"");
 }
 
-std::shared_ptr<OrchestratorRef> Create(const std::vector<std::string>& devices,
-                                        const std::string& transport,
-                                        const std::string& orchestration,
-                                        std::optional<double> task_timeout, double control_timeout,
-                                        double start_timeout, double stop_timeout,
-                                        std::uint64_t shared_memory,
-                                        const std::string& worker_program) {
+std::shared_ptr<OrchestratorRef> Create(
+    const std::vector<std::string>& devices, const std::string& transport,
+    const std::string& orchestration, std::optional<double> task_timeout, double control_timeout,
+    double start_timeout, double stop_timeout, std::uint64_t shared_memory,
+    const std::string& worker_program, const std::vector<std::string>& worker_arguments) {
   task::OrchestratorOptions options;
   for (const std::string& device : devices) {
     options.workers.push_back({.device = device, .memory = nullptr});
@@ -206,6 +205,7 @@ std::shared_ptr<OrchestratorRef> Create(const std::vector<std::string>& devices,
   options.stop_timeout = *Nanoseconds(stop_timeout);
   options.shared_memory = Bytes(shared_memory);
   options.worker_program = worker_program;
+  options.worker_arguments = worker_arguments;
   // Others than threads have the device in another process than this one.
   if (options.transport == task::Transport::kThread) NoteDeviceUse();
   return std::make_shared<OrchestratorRef>(
@@ -371,6 +371,17 @@ void BindOrchestrator(nb::module_& m) {
           },
           nb::arg("callback"), nb::arg("kernels"))
       .def(
+          "register_reference",
+          [](const OrchestratorRef& self, const nb::bytes& reference, const task::Image& kernels) {
+            const std::span bytes(static_cast<const std::byte*>(reference.data()),
+                                  reference.size());
+            return Take(self.Do([&](Orchestrator& its) {
+                     return its.RegisterReference(bytes, kernels);
+                   }))
+                .id;
+          },
+          nb::arg("reference"), nb::arg("kernels"))
+      .def(
           "unregister",
           [](const OrchestratorRef& self, std::uint64_t callable) {
             Check(self.Do([&](Orchestrator& its) { return its.Unregister({callable}); }));
@@ -397,7 +408,7 @@ void BindOrchestrator(nb::module_& m) {
   m.def("create_orchestrator", &Create, nb::arg("devices"), nb::arg("transport"),
         nb::arg("orchestration"), nb::arg("task_timeout").none(), nb::arg("control_timeout"),
         nb::arg("start_timeout"), nb::arg("stop_timeout"), nb::arg("shared_memory"),
-        nb::arg("worker_program"));
+        nb::arg("worker_program"), nb::arg("worker_arguments"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Functions of Python's that workers call. When the interpreter ends, their threads stay where they
-// are: see OrStayHere.
+// Functions of Python's that workers call, in this process or as the program of theirs. When the
+// interpreter ends, their threads stay where they are: see OrStayHere.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -17,6 +18,7 @@
 
 #include "errors.h"
 #include "keel/memory/process_memory.h"
+#include "keel/task/worker_main.h"
 #include "storage.h"
 #include "stream.h"
 #include "task.h"
@@ -192,6 +194,45 @@ std::size_t InterruptTaskFunctions() {
   return Running().size();
 }
 
+// --- A worker's process --------------------------------------------------------------------------
+
+// `find` returns a Callback, or the name of a status code and a text.
+Result<task::HostFunction> FoundBy(const nb::object& find, std::span<const std::byte> reference) {
+  const Interpreter interpreter;
+  try {
+    nb::object found =
+        find(nb::bytes(reinterpret_cast<const char*>(reference.data()), reference.size()));
+    if (nb::isinstance<nb::tuple>(found)) {
+      const auto& [code, text] = nb::cast<std::pair<std::string, std::string>>(found);
+      return Status(CodeOf(code), text);
+    }
+    task::HostFunction function = HostFunctionOf(nb::cast<const CallbackRef&>(found));
+    // Nobody but the callable owns it here.
+    const std::shared_ptr<PyObject> kept(found.release().ptr(), [](PyObject* object) {
+      if (InterpreterEnds()) return;
+      const Interpreter held;
+      Py_DECREF(object);
+    });
+    return task::HostFunction(
+        [kept, function = std::move(function)](task::HostCall& call) { return function(call); });
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kUnknown, error.what());
+  }
+}
+
+int RunWorker(std::vector<std::string> arguments, const nb::object& find) {
+  std::vector<char*> words;
+  words.reserve(arguments.size() + 1);
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
+  NoteDeviceUse();
+  return WithoutInterpreter([&] {
+    return task::RunWorker(
+        static_cast<int>(arguments.size()), words.data(),
+        [&find](std::span<const std::byte> reference) { return FoundBy(find, reference); });
+  });
+}
+
 }  // namespace
 
 task::HostFunction HostFunctionOf(const CallbackRef& callback) {
@@ -223,6 +264,7 @@ void BindTaskCall(nb::module_& m) {
            nb::arg("shared_memory"), nb::arg("arguments"))
       .def("refuse", &Refuse, nb::arg("code"), nb::arg("text"));
   m.def("interrupt_task_functions", &InterruptTaskFunctions);
+  m.def("run_worker", &RunWorker, nb::arg("arguments"), nb::arg("find"));
 }
 
 }  // namespace keel::python

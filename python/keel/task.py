@@ -239,6 +239,11 @@ class Orchestrator:
     code of images, ``"auto"``, ``"device"`` or ``"host"``. Times are in seconds; ``task_timeout``
     None: a task may run for ever.
 
+    ``python_workers``: processes run Python, each with an interpreter of its own, so that functions
+    of Python's can be registered, and run at the same time. It takes them longer to start than
+    ``worker_program``, by default ``keel-worker``, which only runs images. As with multiprocessing,
+    a script that uses this does so behind ``if __name__ == "__main__":``.
+
     Any thread may use it at any time. It ends by :meth:`close`, at the end of a ``with``, when
     nothing refers to it, or when the interpreter ends: what has not started is cancelled, what runs
     has ``stop_timeout`` to end.
@@ -256,11 +261,27 @@ class Orchestrator:
         stop_timeout: float = 5.0,
         shared_memory: int = 16 << 30,
         worker_program: str | os.PathLike[str] = "",
+        python_workers: bool = False,
     ) -> None:
         if isinstance(devices, (str, int)):
             devices = (devices,)
         self._devices = [name_of(device) for device in devices]
         self._transport = transport
+        program, words = os.fspath(worker_program), list[str]()
+        # How workers with Python find what is registered; None: they have none.
+        self._preparation: dict[str, Any] | None = None
+        if python_workers:
+            if transport != "process":
+                raise ValueError(
+                    'python_workers are processes: say transport="process"; threads run functions '
+                    "as they are"
+                )
+            if program:
+                raise ValueError("python_workers have their own program: leave worker_program out")
+            from keel import _task_worker  # which imports multiprocessing: only for those who use it
+
+            self._preparation = _task_worker.preparation()
+            program, words = _task_worker.command()
         # What tasks have until they are done; only the extension changes it.
         self._pending: deque[tuple[_keel.Task, list[object]]] = deque()
         self._swept = 0
@@ -275,7 +296,8 @@ class Orchestrator:
             start_timeout,
             stop_timeout,
             shared_memory,
-            os.fspath(worker_program),
+            program,
+            words,
         )
         _live.add(self)
 
@@ -390,15 +412,29 @@ class Orchestrator:
 
         A function runs in the worker's thread, with the interpreter; what it raises is the task's
         error. ``kernels`` are what it launches: names of those that Keel brings, or an image.
-        UnsupportedError if workers are not threads: they need an image.
+
+        With ``python_workers`` each worker imports the function by its name: one that is local, a
+        lambda, or hidden by its decorator is a ValueError. UnsupportedError for other processes and
+        for ranks: they need an image.
         """
         if isinstance(callable, Image):
             return Callable(self, self._raw.register_image(callable._raw), name or "image", None)
         image = kernels if isinstance(kernels, Image) else Image.build(kernels=kernels)
+        label = str(name or getattr(callable, "__qualname__", None) or type(callable).__name__)
+        if self._preparation is not None:
+            from keel import _task_worker
+
+            reference = _task_worker.reference_of(callable, image.kernels, self._preparation)
+            return Callable(self, self._raw.register_reference(reference, image._raw), label, None)
+        if self._transport == "process":
+            raise UnsupportedError(
+                "processes run functions of Python's if the orchestrator has python_workers=True; "
+                "otherwise register an image",
+                "UNIMPLEMENTED",
+            )
         callback = called(callable, image.kernels)
         number = self._raw.register_function(callback, image._raw)
-        label = name or getattr(callable, "__qualname__", None) or type(callable).__name__
-        return Callable(self, number, str(label), callback)
+        return Callable(self, number, label, callback)
 
     @overload
     def callable(self, function: Function[[Call], object]) -> Callable: ...

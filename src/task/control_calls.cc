@@ -17,7 +17,8 @@ Deadline Sooner(Deadline a, Deadline b) { return a.when() < b.when() ? a : b; }
 // Whether the worker works with the caller's own memory, if there is no region for it.
 bool UsesMemory(RequestKind kind) {
   return kind == RequestKind::kCopyTo || kind == RequestKind::kCopyFrom ||
-         kind == RequestKind::kRegister || kind == RequestKind::kRegisterFunction;
+         kind == RequestKind::kRegister || kind == RequestKind::kRegisterFunction ||
+         kind == RequestKind::kRegisterReference;
 }
 
 // What undoes a request whose result nobody has.
@@ -28,6 +29,7 @@ std::optional<Request> Undo(const Request& request, const Reply& reply) {
       return Request{.kind = RequestKind::kFree, .address = reply.value};
     case RequestKind::kRegister:
     case RequestKind::kRegisterFunction:
+    case RequestKind::kRegisterReference:
       return Request{.kind = RequestKind::kUnregister, .address = reply.value};
     default:
       return std::nullopt;
@@ -257,24 +259,44 @@ Result<std::uint64_t> ControlCalls::Register(const Image& image, Deadline deadli
   if (peer_.data() == nullptr) {
     request.place = reinterpret_cast<std::uintptr_t>(&image);
   } else {
-    std::span<const std::byte> rest = image.bytes();
-    peer_.data()->UseWindow();
-    Status status;
+    const std::span<const std::byte> parts[] = {image.bytes()};
+    KEEL_TRY(SendParts(parts, deadline));
+  }
+  KEEL_ASSIGN(const Reply reply, Exchange(request, deadline));
+  return reply.value;
+}
+
+Status ControlCalls::SendParts(std::span<const std::span<const std::byte>> parts,
+                               Deadline deadline) {
+  peer_.data()->UseWindow();
+  Status status;
+  std::size_t sent = 0;
+  for (std::span<const std::byte> rest : parts) {
     while (status.ok() && !rest.empty()) {
       const auto part = rest.first(std::min<std::size_t>(rest.size(), Region::kWindowSize));
       std::memcpy(peer_.region().at(Region::kWindow), part.data(), part.size());
       status = Exchange({.kind = RequestKind::kImagePart,
-                         .address = image.bytes().size() - rest.size(),
+                         .address = sent,
                          .place = Region::kWindow,
                          .size = part.size()},
                         deadline)
                    .status();
+      sent += part.size();
       rest = rest.subspan(part.size());
     }
-    if (!left_behind_) peer_.data()->LeaveWindow();
-    KEEL_TRY(status);
   }
-  KEEL_ASSIGN(const Reply reply, Exchange(request, deadline));
+  if (!left_behind_) peer_.data()->LeaveWindow();
+  return status;
+}
+
+Result<std::uint64_t> ControlCalls::RegisterReference(const HostCode& code, Deadline deadline) {
+  KEEL_ASSIGN(const Turn turn, Turn::Take(*this, deadline));
+  KEEL_TRY(Settle(deadline));
+  const std::span<const std::byte> parts[] = {*code.reference, code.kernels.bytes()};
+  KEEL_TRY(SendParts(parts, deadline));
+  KEEL_ASSIGN(const Reply reply,
+              Exchange({.kind = RequestKind::kRegisterReference, .address = code.reference->size()},
+                       deadline));
   return reply.value;
 }
 

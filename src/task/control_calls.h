@@ -41,6 +41,8 @@ class ControlCalls {
   Result<std::uint64_t> Register(const Image& image, Deadline deadline);
   // With a thread only.
   Result<std::uint64_t> RegisterFunction(const HostCode& code, Deadline deadline);
+  // Of a process.
+  Result<std::uint64_t> RegisterReference(const HostCode& code, Deadline deadline);
   // Does not wait for an answer; only for its turn.
   void SendStop(Deadline deadline);
 
@@ -55,6 +57,8 @@ class ControlCalls {
   Result<Reply> Await(std::uint64_t number, Deadline deadline);
   // For a call that was begun in the caller's memory: until it has ended, whatever else happens.
   Result<Reply> AwaitEnd(std::uint64_t number);
+  // To a process, one after the other, as the parts of an image.
+  Status SendParts(std::span<const std::span<const std::byte>> parts, Deadline deadline);
   // Ends the call that was left behind, if there is one, and undoes it.
   Status Settle(Deadline deadline);
   Status Nonsense(const Status& what);

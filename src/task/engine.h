@@ -32,10 +32,12 @@ struct EngineStats {
   friend bool operator==(const EngineStats&, const EngineStats&) = default;
 };
 
-// A function of this process as a callable, with its kernels.
+// A function as a callable, with its kernels; or, if there is none, an image.
 struct HostCode {
-  std::shared_ptr<const HostFunction> function;
-  Image kernels;  // without orchestration code
+  std::shared_ptr<const HostFunction> function;  // of this process
+  Image kernels;                                 // of a function: without orchestration code
+  // What a worker's program finds its own function by. Null: the function is of this process.
+  std::shared_ptr<const std::vector<std::byte>> reference;
 };
 
 class Engine {

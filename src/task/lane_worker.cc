@@ -449,6 +449,12 @@ Result<std::uint64_t> LaneWorker::RegisterFunction(const HostCode& code, Deadlin
   return state_->control->RegisterFunction(code, deadline);
 }
 
+Result<std::uint64_t> LaneWorker::RegisterReference(const HostCode& code, Deadline deadline) {
+  KEEL_TRY(Here());
+  if (state_->peer->data() == nullptr) return Worker::RegisterReference(code, deadline);
+  return state_->control->RegisterReference(code, deadline);
+}
+
 Status LaneWorker::Unregister(std::uint64_t callable, Deadline deadline) {
   KEEL_TRY(Here());
   return state_->control->Call({.kind = RequestKind::kUnregister, .address = callable}, deadline)

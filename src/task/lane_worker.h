@@ -57,6 +57,7 @@ class LaneWorker final : public Worker {
   Status CopyFrom(void* destination, DeviceAddress source, Bytes size, Deadline deadline) override;
   Result<std::uint64_t> Register(const Image& image, Deadline deadline) override;
   Result<std::uint64_t> RegisterFunction(const HostCode& code, Deadline deadline) override;
+  Result<std::uint64_t> RegisterReference(const HostCode& code, Deadline deadline) override;
   Status Unregister(std::uint64_t callable, Deadline deadline) override;
   Result<EngineStats> Stats(Deadline deadline) override;
 

@@ -71,6 +71,18 @@ Result<Head> Get(std::span<const std::byte> bytes, std::string_view what) {
   return head;
 }
 
+// Its first bytes, without a part of a character (UTF-8).
+std::string_view CutText(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  const auto continues = [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U;
+  };
+  std::size_t size = most;
+  constexpr std::size_t kLongest = 3;  // bytes that continue a character
+  while (size > 0 && most - size < kLongest && continues(text[size])) --size;
+  return text.substr(0, continues(text[size]) ? most : size);
+}
+
 constexpr std::size_t kTaskHead = kTaskHeadWords * sizeof(std::uint64_t);
 
 // The head of a message that is long enough for one.
@@ -134,7 +146,7 @@ void EncodeReply(const Reply& reply, std::vector<std::byte>& bytes) {
     return;
   }
   const std::string_view words = reply.status.ok() ? reply.device : reply.status.message();
-  const std::string_view text = words.substr(0, kMaxErrorText);
+  const std::string_view text = CutText(words, kMaxErrorText);
   const std::string_view name = reply.status.vendor_name().substr(0, kMaxErrorName);
   bytes.resize(sizeof(ReplyHead) + text.size() + name.size());
   Put(bytes, ReplyHead{.code = static_cast<std::int32_t>(reply.status.code()),

@@ -21,7 +21,7 @@
 namespace keel::task {
 
 // Of the messages and of the memory that they travel in (region.h). Both sides must have the same.
-inline constexpr std::uint32_t kProtocolVersion = 5;
+inline constexpr std::uint32_t kProtocolVersion = 6;
 
 // Where bytes on the host are: for a thread an address, for a process an offset in the shared
 // memory. The same holds for the host tensors of a TaskMessage.
@@ -54,8 +54,11 @@ enum class RequestKind : std::uint32_t {
   kStats = 8,
   kStop = 9,               // no reply
   kRegisterFunction = 10,  // place: a HostCode of this process, for a thread; value: the callable
+  // The parts that came before: `address` bytes that name a function of the worker's program, and
+  // an image of its kernels; value: the callable.
+  kRegisterReference = 11,
 };
-inline constexpr std::uint32_t kLastRequestKind = 10;
+inline constexpr std::uint32_t kLastRequestKind = 11;
 
 struct Request {
   RequestKind kind = RequestKind::kStats;

@@ -125,6 +125,22 @@ TEST(MessagesTest, ALongErrorIsCut) {
   EXPECT_EQ(Need(DecodeReply(bytes)).status.message(), std::string(kMaxErrorText, 'x'));
 }
 
+TEST(MessagesTest, ALongErrorIsCutBetweenCharacters) {
+  const auto cut = [](const std::string& text) {
+    return std::string(Need(DecodeReply(Encode(Reply{.status = Internal(text)}))).status.message());
+  };
+  // Characters of two, three and four bytes, none of which ends where the text is cut.
+  for (const std::string& character :
+       {std::string("\u00fc"), std::string("\u20ac"), std::string("\U0001f600")}) {
+    std::string text(kMaxErrorText - character.size() + 1, 'x');
+    const std::string before = text;
+    for (int i = 0; i < 10; ++i) text += character;
+    EXPECT_EQ(cut(text), before);
+  }
+  // What is no text is cut all the same.
+  EXPECT_EQ(cut(std::string(3000, '\x80')), std::string(kMaxErrorText, '\x80'));
+}
+
 TEST(MessagesTest, TheLargestTaskHasAKnownSize) {
   const std::array<std::uint32_t, 1> shape{1};
   TaskMessage message;

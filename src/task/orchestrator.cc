@@ -8,6 +8,15 @@
 #include "task/worker.h"
 
 namespace keel::task {
+namespace {
+
+// What a function launches.
+Result<Image> KernelsOf(const std::optional<Image>& kernels) {
+  return kernels.has_value() ? Result<Image>(kernels->WithoutOrchestration())
+                             : ImageBuilder().BuildKernels();
+}
+
+}  // namespace
 
 // --- TaskHandle ------------------------------------------------------------------------------
 
@@ -15,17 +24,7 @@ TaskHandle::TaskHandle(const TaskHandle& other) : state_(other.state_) {
   if (state_ != nullptr) state_->Hold();
 }
 
-TaskHandle::TaskHandle(TaskHandle&& other) noexcept
-    : state_(std::exchange(other.state_, nullptr)) {}
-
-TaskHandle& TaskHandle::operator=(TaskHandle other) noexcept {
-  std::swap(state_, other.state_);
-  return *this;
-}
-
-TaskHandle::~TaskHandle() {
-  if (state_ != nullptr) state_->Release();
-}
+void TaskHandle::Release() { state_->Release(); }
 
 std::uint64_t TaskHandle::id() const { return state_ == nullptr ? 0 : state_->id; }
 
@@ -109,23 +108,31 @@ Result<Callable> Orchestrator::Register(const Image& image) { return core_->Regi
 Result<Callable> Orchestrator::Register(HostFunction function,
                                         const std::optional<Image>& kernels) {
   if (function == nullptr) return InvalidArgument("there is no function");
-  KEEL_ASSIGN(const Image image, kernels.has_value()
-                                     ? Result<Image>(kernels->WithoutOrchestration())
-                                     : ImageBuilder().BuildKernels());
-  return core_->Register(image, std::make_shared<const HostFunction>(std::move(function)));
+  KEEL_ASSIGN(Image image, KernelsOf(kernels));
+  return core_->Register(HostCode{std::make_shared<const HostFunction>(std::move(function)),
+                                  std::move(image), nullptr});
+}
+
+Result<Callable> Orchestrator::RegisterReference(std::span<const std::byte> reference,
+                                                 const std::optional<Image>& kernels) {
+  if (reference.empty()) return InvalidArgument("the reference of a function has no bytes");
+  KEEL_ASSIGN(Image image, KernelsOf(kernels));
+  return core_->Register(
+      HostCode{nullptr, std::move(image),
+               std::make_shared<const std::vector<std::byte>>(reference.begin(), reference.end())});
 }
 
 Status Orchestrator::Unregister(Callable callable) { return core_->Unregister(callable); }
 
 Result<TaskHandle> Orchestrator::Submit(Callable callable, const Arguments& arguments,
                                         const SubmitOptions& options) {
-  return core_->Submit(callable, {&arguments, 1}, false, {}, options);
+  return core_->Submit(callable, arguments, options);
 }
 
 Result<TaskHandle> Orchestrator::SubmitGroup(Callable callable, std::span<const Arguments> members,
                                              std::span<const WorkerId> workers,
                                              const SubmitOptions& options) {
-  return core_->Submit(callable, members, true, workers, options);
+  return core_->SubmitGroup(callable, members, workers, options);
 }
 
 Status Orchestrator::WaitAll(Deadline deadline) { return core_->WaitAll(deadline); }

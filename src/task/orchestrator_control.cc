@@ -200,21 +200,28 @@ Status OrchestratorCore::UnregisterMemory(WorkerId worker, DeviceAddress address
 
 // --- Callables ---------------------------------------------------------------------------------
 
-Result<Callable> OrchestratorCore::Register(const Image& image,
-                                            std::shared_ptr<const HostFunction> function) {
+Result<Callable> OrchestratorCore::Register(const HostCode& code) {
   KEEL_TRY(Here());
-  if (function != nullptr && options_.transport != Transport::kThread) {
+  if (code.function != nullptr && options_.transport != Transport::kThread) {
     return Unimplemented(
         "a function of this process runs in workers that are threads; for other transports "
-        "register an image with orchestration code");
+        "register an image with orchestration code, or, for processes, a function of the workers' "
+        "program");
+  }
+  if (code.reference != nullptr && options_.transport != Transport::kProcess) {
+    return Unimplemented(
+        options_.transport == Transport::kThread
+            ? "workers that are threads have no program of their own: register the function itself"
+            : "ranks run no program but keel-worker, which has no functions: register an image "
+              "with orchestration code");
   }
   Callable callable;
-  const HostCode code{std::move(function), image};
   {
     const MutexLock lock(mutex_);
     callable.id = ++last_callable_;
-    RegisteredCallable entry{callable.id, code.function, image, {}, 0, false};
+    RegisteredCallable entry{callable.id, code, {}, {}, 0, false};
     entry.numbers.resize(slots_.size());
+    entry.taken.resize(slots_.size());
     callables_.emplace(callable.id, std::move(entry));
   }
   for (WorkerId w = 0; w < worker_count(); ++w) {
@@ -230,15 +237,16 @@ Result<Callable> OrchestratorCore::Register(const Image& image,
 
 Result<std::uint64_t> OrchestratorCore::RegisterWith(Worker& worker, const HostCode& code,
                                                      Deadline deadline) {
-  return code.function != nullptr ? worker.RegisterFunction(code, deadline)
-                                  : worker.Register(code.kernels, deadline);
+  if (code.function != nullptr) return worker.RegisterFunction(code, deadline);
+  if (code.reference != nullptr) return worker.RegisterReference(code, deadline);
+  return worker.Register(code.kernels, deadline);
 }
 
 Status OrchestratorCore::RegisterOn(WorkerId worker, std::uint64_t callable, const HostCode& code) {
   const Deadline deadline = ControlDeadline();
   const MutexLock lock(mutex_);
   Slot& slot = slots_[worker];
-  for (;;) {
+  for (int losses = 0;;) {
     Status entered = EnterLocked(worker, deadline);
     if (!entered.ok()) {
       if (stopping_) return entered;
@@ -251,24 +259,26 @@ Status OrchestratorCore::RegisterOn(WorkerId worker, std::uint64_t callable, con
       return entered;
     }
     const std::uint64_t generation = slot.generation;
-    // The mender registers what is in the table with a worker that it starts.
-    const auto known = callables_.find(callable);
-    const bool there = known == callables_.end() || known->second.numbers[worker].has_value();
-    Result<std::uint64_t> number = std::uint64_t{0};
-    if (!there) {
-      Worker& target = *slot.worker;
-      mutex_.Unlock();
-      number = RegisterWith(target, code, deadline);
-      mutex_.Lock();
-    }
+    Worker& target = *slot.worker;
+    mutex_.Unlock();
+    const Result<std::uint64_t> number = RegisterWith(target, code, deadline);
+    mutex_.Lock();
     LeaveLocked(worker, number.status());
-    if (slot.generation != generation && !deadline.Passed()) continue;
+    if (slot.generation != generation) {
+      // It may be the callable that ends it: once more, and no worker is given up for it.
+      if (++losses < kMaxRegisterLosses && !deadline.Passed()) continue;
+      return Unavailable(fmt::format("it was lost {} times while it took the callable: {}", losses,
+                                     slot.lost.message()));
+    }
     const auto at = callables_.find(callable);
     // Close() took the table meanwhile.
     if (at == callables_.end()) {
       return Status(StatusCode::kCancelled, "the orchestrator is being destroyed");
     }
-    if (!there && number.ok()) at->second.numbers[worker] = *number;
+    if (number.ok()) {
+      at->second.numbers[worker] = *number;
+      at->second.taken[worker] = true;
+    }
     return number.status();
   }
 }
@@ -279,7 +289,7 @@ OrchestratorCore::DeferredUnregister OrchestratorCore::ForgetLocked(std::uint64_
   if (at == callables_.end()) {
     deferred.numbers.resize(slots_.size());
   } else {
-    deferred.function = std::move(at->second.function);
+    deferred.function = std::move(at->second.code.function);
     deferred.numbers = std::move(at->second.numbers);
     if (recent_callable_ == &at->second) recent_callable_ = nullptr;
     callables_.erase(at);

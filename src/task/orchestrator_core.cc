@@ -38,6 +38,7 @@ Result<std::shared_ptr<OrchestratorCore>> OrchestratorCore::Create(OrchestratorO
     how.orchestration = core->options_.orchestration;
     how.shared_memory = core->options_.shared_memory;
     how.program = core->options_.worker_program;
+    how.arguments = core->options_.worker_arguments;
     how.doorbell = core->doorbell_;
     Result<std::unique_ptr<Worker>> started = start(how, deadline);
     if (!started.ok()) return std::move(started).status().Annotate(slot.name);
@@ -68,6 +69,7 @@ void OrchestratorCore::Stop() {
   {
     const MutexLock lock(mutex_);
     stopping_ = true;
+    recent_callable_ = nullptr;
     scheduler_.RemoveIf([](TaskKey) { return true; });
     std::vector<TaskRef> cancelled;
     for (const TaskRef& task : tasks_) {
@@ -124,7 +126,6 @@ void OrchestratorCore::Stop() {
   std::vector<DeferredUnregister> unregisters;
   const MutexLock lock(mutex_);
   callables.swap(callables_);
-  recent_callable_ = nullptr;
   unregisters.swap(unregisters_);
   // They were rung, and look at the words of workers until they have noticed.
   while (sleepers_ > 0) {
@@ -300,87 +301,78 @@ Status OrchestratorCore::PrepareLocked(Task& task, std::span<const Arguments> me
   return task.group ? CheckGroupLocked(task) : OkStatus();
 }
 
-Result<TaskHandle> OrchestratorCore::Submit(Callable callable, std::span<const Arguments> members,
-                                            bool group, std::span<const WorkerId> workers,
-                                            const SubmitOptions& options) {
+Status OrchestratorCore::CheckTimeout(std::chrono::nanoseconds& timeout) {
+  if (timeout < timeout.zero()) {
+    return InvalidArgument("the timeout of a task is negative; zero means for ever");
+  }
+  // Sums of timeouts stay within their type.
+  if (Deadline::After(timeout).never()) timeout = timeout.zero();
+  return OkStatus();
+}
+
+Status OrchestratorCore::FindCallableLocked(Callable callable, RegisteredCallable*& found) {
+  if (stopping_) return Status(StatusCode::kCancelled, "the orchestrator is being destroyed");
+  const auto at = callables_.find(callable.id);
+  if (at == callables_.end() || at->second.unregistered) {
+    return NotFound(fmt::format("callable {} is not registered, or no longer", callable.id));
+  }
+  found = recent_callable_ = &at->second;
+  return OkStatus();
+}
+
+Result<TaskHandle> OrchestratorCore::SubmitPlain(Callable callable,
+                                                 std::optional<std::chrono::nanoseconds> timeout) {
+  KEEL_TRY(Here());
+  std::chrono::nanoseconds time = timeout.value_or(options_.task_timeout);
+  if (time.count() != 0) KEEL_TRY(CheckTimeout(time));
+
+  const MutexLock lock(mutex_);
+  RegisteredCallable* called = nullptr;
+  KEEL_TRY(CallableLocked(callable, called));
+  // The handle's, and the table's.
+  TaskHandle handle(pool_.Take(*this, 2));
+  TaskRef entry(handle.state_);
+  entry->timeout = time;
+  NumberLocked(*entry, *called);
+  EnterLocked(std::move(entry));
+  return handle;
+}
+
+Result<TaskHandle> OrchestratorCore::SubmitMembers(Callable callable,
+                                                   std::span<const Arguments> members, bool group,
+                                                   std::span<const WorkerId> workers,
+                                                   const SubmitOptions& options) {
   KEEL_TRY(Here());
   if (group) KEEL_TRY(CheckGroupCall(members, workers, options));
   if (options.worker.has_value()) KEEL_TRY(CheckWorker(*options.worker));
   std::chrono::nanoseconds timeout = options.timeout.value_or(options_.task_timeout);
-  if (timeout.count() != 0) {
-    if (timeout < timeout.zero()) {
-      return InvalidArgument("the timeout of a task is negative; zero means for ever");
-    }
-    // What is as good as for ever is for ever: sums of timeouts stay within their type.
-    if (Deadline::After(timeout).never()) timeout = timeout.zero();
-  }
-  const bool plain =
-      !group && members[0].empty() && !options.worker.has_value() && options.blocks.empty();
-  if (!plain) {
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      Status status = members[i].Check();
-      if (status.ok()) continue;
-      return group ? std::move(status).Annotate(fmt::format("member {}", i)) : std::move(status);
-    }
+  if (timeout.count() != 0) KEEL_TRY(CheckTimeout(timeout));
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Status status = members[i].Check();
+    if (status.ok()) continue;
+    return group ? std::move(status).Annotate(fmt::format("member {}", i)) : std::move(status);
   }
 
   const MutexLock lock(mutex_);
-  if (stopping_) return Status(StatusCode::kCancelled, "the orchestrator is being destroyed");
-  RegisteredCallable* const called = FindCallableLocked(callable);
-  if (called == nullptr) {
-    return NotFound(fmt::format("callable {} is not registered, or no longer", callable.id));
-  }
-
+  RegisteredCallable* called = nullptr;
+  KEEL_TRY(CallableLocked(callable, called));
   // The handle's, and the table's.
   TaskHandle handle(pool_.Take(*this, 2));
   Task* const task = handle.state_;
   TaskRef entry(task);
   task->timeout = timeout;
   task->group = group;
-  task->plain = plain;
-  waits_for_.clear();
-  if (!plain) KEEL_TRY(PrepareLocked(*task, members, workers, options));
+  task->plain = false;
+  KEEL_TRY(PrepareLocked(*task, members, workers, options));
 
   // Nothing fails from here on.
-  task->callable = called;
-  ++called->uses;
-  task->id = ++last_id_;
-  task->key = keys_.Take();
-  if (tasks_.size() < keys_.slots()) tasks_.resize(keys_.slots());
-  if (!plain) {
-    for (const std::shared_ptr<Block>& block : task->blocks) ++block->uses;
-    dependencies_.Add(task->key, touches_, waits_for_);
-    task->waits_for = static_cast<std::uint32_t>(waits_for_.size());
-  }
-  // The worker has it first, and begins while the rest is written down: nobody looks for the answer
-  // before the lock is given back.
-  bool pump = LookNowAndThenLocked();
-  std::optional<WorkerId> at_once;
-  Status sent;
-  if (waits_for_.empty() && !group) {
-    at_once = scheduler_.StartAtOnce(plain ? std::nullopt : task->first.worker, now_);
-    if (at_once.has_value()) sent = SendLocked(*task, 0, *at_once);
-  }
-  tasks_[TaskKeys::SlotOf(task->key)] = std::move(entry);
+  NumberLocked(*task, *called);
+  for (const std::shared_ptr<Block>& block : task->blocks) ++block->uses;
+  waits_for_.clear();
+  dependencies_.Add(task->key, touches_, waits_for_);
+  task->waits_for = static_cast<std::uint32_t>(waits_for_.size());
   for (const TaskKey before : waits_for_) (*FindLocked(before))->dependents.push_back(task->key);
-  if (at_once.has_value()) {
-    StartLocked(*task, *at_once);
-    if (sent.ok()) {
-      slots_[*at_once].worker->Wake();
-    } else {
-      NotSentLocked(*task, *at_once, std::move(sent), now_);
-    }
-  } else if (waits_for_.empty()) {
-    ReadyLocked(*task);
-    // What has ended makes room for it.
-    pump = pump || (leader_ == nullptr && AnsweredLocked());
-  }
-  if (pump) {
-    PumpLocked();
-  } else if (scheduler_.ready() > 0) {
-    DispatchLocked(now_);
-  }
-  if (leader_ == nullptr) NeedKeeperLocked();
+  EnterLocked(std::move(entry));
   return handle;
 }
 
@@ -491,19 +483,17 @@ void OrchestratorCore::EndLocked(TaskKey key, Status status) {
   if (task->waits_for == 0) PassLocked(*FindLocked(key));
 }
 
-void OrchestratorCore::PublishLocked(Task& task) {
-  ++ghosts_;
-  if (!task.plain) {
-    for (const std::shared_ptr<Block>& block : task.blocks) ReleaseLocked(block);
-    task.ForgetMembers();
-  }
-  RegisteredCallable& callable = *task.callable;
-  if (--callable.uses == 0 && callable.unregistered) {
-    unregisters_.push_back(ForgetLocked(callable.id));
-    mender_ring_.NotifyOne();
-  }
-  task.callable = nullptr;
-  task.done.store(true, std::memory_order_release);
+void OrchestratorCore::ForgetMembersLocked(Task& task) {
+  for (const std::shared_ptr<Block>& block : task.blocks) ReleaseLocked(block);
+  task.ForgetMembers();
+}
+
+void OrchestratorCore::LastUseLocked(const RegisteredCallable& callable) {
+  unregisters_.push_back(ForgetLocked(callable.id));
+  mender_ring_.NotifyOne();
+}
+
+void OrchestratorCore::TellDoneLocked(Task& task) {
   for (Waiter* waiter = task.waiters; waiter != nullptr; waiter = waiter->next) {
     if (!waiter->for_gone) ReadyWaiterLocked(*waiter);
   }
@@ -512,22 +502,15 @@ void OrchestratorCore::PublishLocked(Task& task) {
   }
 }
 
-void OrchestratorCore::LeaveTableLocked(Task& task) {
-  keys_.Release(task.key);
-  --ghosts_;
+void OrchestratorCore::TellGoneLocked(Task& task) {
   for (Waiter* waiter = task.waiters; waiter != nullptr; waiter = waiter->next) {
     if (waiter->for_gone) ReadyWaiterLocked(*waiter);
   }
 }
 
-void OrchestratorCore::PassLocked(TaskRef& place) {
-  LeaveTableLocked(*place);
-  if (place->dependents.empty()) {
-    place = nullptr;
-    return;
-  }
+void OrchestratorCore::PassOnLocked(TaskRef&& first) {
   std::vector<TaskRef> passing;
-  passing.push_back(std::move(place));
+  passing.push_back(std::move(first));
   while (!passing.empty()) {
     const TaskRef task = std::move(passing.back());
     passing.pop_back();

@@ -58,10 +58,9 @@ namespace keel::task {
 
 struct RegisteredCallable {
   std::uint64_t id = 0;
-  // A function with its kernels, or, if there is none, an image.
-  std::shared_ptr<const HostFunction> function;
-  Image image;
+  HostCode code;
   std::vector<std::optional<std::uint64_t>> numbers;  // of each worker; none: not there
+  std::vector<bool> taken;                            // whether it was there before it was lost
   std::uint64_t uses = 0;                             // tasks
   bool unregistered = false;
 };
@@ -72,6 +71,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
       std::function<Result<std::unique_ptr<Worker>>(const WorkerStart& start, Deadline deadline)>;
   using Task = TaskHandle::State;
   static constexpr int kMaxStarts = 3;
+  static constexpr int kMaxRegisterLosses = 2;
   static constexpr std::chrono::milliseconds kTick{1};
   static constexpr unsigned kSubmitsPerLook = 16;
   static constexpr int kIdleTicks = 16;
@@ -101,13 +101,24 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
                         BlockId* block = nullptr) KEEL_EXCLUDES(mutex_);
   Status UnregisterMemory(WorkerId worker, DeviceAddress address, BlockId id = 0)
       KEEL_EXCLUDES(mutex_);
-  Result<Callable> Register(const Image& image,
-                            std::shared_ptr<const HostFunction> function = nullptr)
-      KEEL_EXCLUDES(mutex_);
+  Result<Callable> Register(const HostCode& code) KEEL_EXCLUDES(mutex_);
+  Result<Callable> Register(const Image& image) KEEL_EXCLUDES(mutex_) {
+    return Register(HostCode{nullptr, image, nullptr});
+  }
   Status Unregister(Callable callable) KEEL_EXCLUDES(mutex_);
-  Result<TaskHandle> Submit(Callable callable, std::span<const Arguments> members, bool group,
-                            std::span<const WorkerId> workers, const SubmitOptions& options)
-      KEEL_EXCLUDES(mutex_);
+  Result<TaskHandle> Submit(Callable callable, const Arguments& arguments,
+                            const SubmitOptions& options) KEEL_EXCLUDES(mutex_) {
+    // One without arguments, for any worker, needs nothing but a place in the table and a message.
+    if (arguments.empty() && !options.worker.has_value() && options.blocks.empty()) {
+      return SubmitPlain(callable, options.timeout);
+    }
+    return SubmitMembers(callable, {&arguments, 1}, /*group=*/false, {}, options);
+  }
+  Result<TaskHandle> SubmitGroup(Callable callable, std::span<const Arguments> members,
+                                 std::span<const WorkerId> workers, const SubmitOptions& options)
+      KEEL_EXCLUDES(mutex_) {
+    return SubmitMembers(callable, members, /*group=*/true, workers, options);
+  }
   Status Wait(Task& task, Deadline deadline) KEEL_EXCLUDES(mutex_);
   Status WaitAll(Deadline deadline, std::optional<std::uint64_t> last = {}) KEEL_EXCLUDES(mutex_);
   std::uint64_t last_task() KEEL_EXCLUDES(mutex_);
@@ -188,12 +199,29 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   TaskRef* FindLocked(TaskKey key) KEEL_REQUIRES(mutex_) {
     return keys_.alive(key) ? &tasks_[TaskKeys::SlotOf(key)] : nullptr;
   }
-  // Null: it is not registered, or no longer. Most tasks have the callable of the one before.
-  RegisteredCallable* FindCallableLocked(Callable callable) KEEL_REQUIRES(mutex_) {
-    if (recent_callable_ != nullptr && recent_callable_->id == callable.id) return recent_callable_;
-    const auto found = callables_.find(callable.id);
-    if (found == callables_.end() || found->second.unregistered) return nullptr;
-    return recent_callable_ = &found->second;
+  Result<TaskHandle> SubmitPlain(Callable callable, std::optional<std::chrono::nanoseconds> timeout)
+      KEEL_EXCLUDES(mutex_);
+  Result<TaskHandle> SubmitMembers(Callable callable, std::span<const Arguments> members,
+                                   bool group, std::span<const WorkerId> workers,
+                                   const SubmitOptions& options) KEEL_EXCLUDES(mutex_);
+  // Takes what is as good as for ever for that. kInvalidArgument: it is negative.
+  static Status CheckTimeout(std::chrono::nanoseconds& timeout);
+  // For a task. Most have the callable of the one before.
+  Status CallableLocked(Callable callable, RegisteredCallable*& found) KEEL_REQUIRES(mutex_) {
+    found = recent_callable_;
+    if (found != nullptr && found->id == callable.id) return OkStatus();
+    return FindCallableLocked(callable, found);
+  }
+  Status FindCallableLocked(Callable callable, RegisteredCallable*& found) KEEL_REQUIRES(mutex_);
+  // Takes a task up that nothing is wrong with.
+  void NumberLocked(Task& task, RegisteredCallable& callable) KEEL_REQUIRES(mutex_) {
+    task.callable = &callable;
+    ++callable.uses;
+    task.id = ++last_id_;
+    task.key = keys_.Take();
+    if (TaskKeys::SlotOf(task.key) >= tasks_.size()) [[unlikely]] {
+      tasks_.resize(keys_.slots());
+    }
   }
   // What is wrong with a group, whatever the state.
   Status CheckGroupCall(std::span<const Arguments> members, std::span<const WorkerId> workers,
@@ -226,12 +254,36 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     PublishLocked(task);
   }
   // With the outcome that it has.
-  void PublishLocked(Task& task) KEEL_REQUIRES(mutex_);
+  void PublishLocked(Task& task) KEEL_REQUIRES(mutex_) {
+    ++ghosts_;
+    if (!task.plain) ForgetMembersLocked(task);
+    RegisteredCallable& callable = *task.callable;
+    if (--callable.uses == 0 && callable.unregistered) LastUseLocked(callable);
+    task.callable = nullptr;
+    task.done.store(true, std::memory_order_release);
+    if (task.waiters != nullptr || !all_waiters_.empty()) TellDoneLocked(task);
+  }
+  void ForgetMembersLocked(Task& task) KEEL_REQUIRES(mutex_);
+  void LastUseLocked(const RegisteredCallable& callable) KEEL_REQUIRES(mutex_);
+  void TellDoneLocked(Task& task) KEEL_REQUIRES(mutex_);
   // Takes a task that is done and waits for nothing out of its place in the table, and lets those
   // after it go on: they are ready, or, if they are ghosts, go with it.
-  void PassLocked(TaskRef& place) KEEL_REQUIRES(mutex_);
+  void PassLocked(TaskRef& place) KEEL_REQUIRES(mutex_) {
+    LeaveTableLocked(*place);
+    if (place->dependents.empty()) {
+      place = nullptr;
+    } else {
+      PassOnLocked(std::move(place));
+    }
+  }
+  void PassOnLocked(TaskRef&& first) KEEL_REQUIRES(mutex_);
   // The part of it that concerns the task alone, whose place must be emptied next.
-  void LeaveTableLocked(Task& task) KEEL_REQUIRES(mutex_);
+  void LeaveTableLocked(Task& task) KEEL_REQUIRES(mutex_) {
+    keys_.Release(task.key);
+    --ghosts_;
+    if (task.waiters != nullptr) TellGoneLocked(task);
+  }
+  void TellGoneLocked(Task& task) KEEL_REQUIRES(mutex_);
   std::size_t UndoneLocked() const KEEL_REQUIRES(mutex_) { return keys_.size() - ghosts_; }
   void ReleaseLocked(const std::shared_ptr<Block>& block) KEEL_REQUIRES(mutex_);
   void ReadyWaiterLocked(Waiter& waiter) KEEL_REQUIRES(mutex_);
@@ -244,6 +296,8 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // In a row of submits: looks at the clock now and then, which the scheduler needs only to guess.
   // Whether to collect as well.
   bool LookNowAndThenLocked() KEEL_REQUIRES(mutex_);
+  // Puts a task into the table, and lets it run if it need not wait.
+  void EnterLocked(TaskRef&& entry) KEEL_REQUIRES(mutex_);
   void StartLocked(Task& task, WorkerId first) KEEL_REQUIRES(mutex_);
   void CollectLocked(WorkerId worker, Time now) KEEL_REQUIRES(mutex_);
   // So many of those posted first have ended well.

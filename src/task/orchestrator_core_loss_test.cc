@@ -80,9 +80,7 @@ TEST_F(OrchestratorCoreLossTest, ABlockThatWasLostIsNotTheOneThatHasItsAddressNo
   EXPECT_TRUE(fakes_[0]->freed().empty());
   const Arguments arguments = Arguments().Add(Tag::kIn, At<float>(address, 1));
   const auto submit = [&](std::span<const BlockId> blocks) {
-    return core_
-        ->Submit(callable_, {&arguments, 1}, false, {},
-                 {.worker = {}, .timeout = {}, .blocks = blocks})
+    return core_->Submit(callable_, arguments, {.worker = {}, .timeout = {}, .blocks = blocks})
         .status()
         .code();
   };
@@ -145,7 +143,7 @@ TEST_F(OrchestratorCoreLossTest, WhatWasOnALostWorkerIsUnavailable) {
   EXPECT_EQ(waiting.Wait(Long()).code(), StatusCode::kAborted) << "it depends on the other";
   EXPECT_FALSE(elsewhere.done());
   ASSERT_TRUE(Up(0));
-  const Status use = core_->Submit(callable_, {&arguments, 1}, false, {}, {}).status();
+  const Status use = core_->Submit(callable_, arguments, {}).status();
   EXPECT_EQ(use.code(), StatusCode::kUnavailable);
   EXPECT_THAT(MessageOf(use), HasSubstr("argument 0: the 1 KiB at"));
   EXPECT_THAT(MessageOf(use), HasSubstr("were lost with it"));
@@ -201,9 +199,8 @@ TEST_F(OrchestratorCoreLossTest, AWorkerThatDoesNotStartIsGivenUp) {
   EXPECT_THAT(MessageOf(pinned.error()), HasSubstr("no such device"));
   EXPECT_LE(fakes_[0]->restarts(), OrchestratorCore::kMaxStarts);
   const Arguments none;
-  EXPECT_EQ(
-      core_->Submit(callable_, {&none, 1}, false, {}, {.worker = 0, .timeout = {}}).status().code(),
-      StatusCode::kUnavailable);
+  EXPECT_EQ(core_->Submit(callable_, none, {.worker = 0, .timeout = {}}).status().code(),
+            StatusCode::kUnavailable);
   EXPECT_EQ(core_->Malloc(0, 1_KiB).status().code(), StatusCode::kUnavailable);
   fakes_[1]->Answer();
   EXPECT_TRUE(IsOk(other.Wait(Long())));

@@ -310,7 +310,7 @@ TEST_F(OrchestratorCoreTest, AGroupNamesTheWorkerThatWasGivenUp) {
   SubmitTo(0, Arguments().Add(Tag::kOut, On(x)));
   const std::vector<Arguments> members{Arguments().Add(Tag::kIn, On(x)), Arguments()};
   const std::vector<WorkerId> workers{0, 1};
-  const TaskHandle group = Need(core_->Submit(callable_, members, true, workers, {}));
+  const TaskHandle group = Need(core_->SubmitGroup(callable_, members, workers, {}));
   fakes_[1]->FailRestart(NotFound("no such device"));
   fakes_[1]->Lose(Unavailable("it died"));
   EXPECT_FALSE(ReportOf(1).up);
@@ -418,7 +418,7 @@ TEST_F(OrchestratorCoreTest, ACallableIsGoneWhoeverUsedItLast) {
   const Callable other = Need(core_->Register(NoopImage(1)));
   const Arguments none;
   const auto submit = [&](Callable callable) {
-    const Result<TaskHandle> task = core_->Submit(callable, {&none, 1}, false, {}, {});
+    const Result<TaskHandle> task = core_->Submit(callable, none, {});
     return task.ok() ? task->Wait(Long()) : task.status();
   };
   EXPECT_TRUE(IsOk(submit(callable_)));
@@ -429,7 +429,7 @@ TEST_F(OrchestratorCoreTest, ACallableIsGoneWhoeverUsedItLast) {
   EXPECT_TRUE(IsOk(submit(other)));
   // Also while a task still has it.
   fakes_[0]->SetEager(false);
-  const TaskHandle running = Need(core_->Submit(other, {&none, 1}, false, {}, {}));
+  const TaskHandle running = Need(core_->Submit(other, none, {}));
   ASSERT_TRUE(IsOk(core_->Unregister(other)));
   EXPECT_EQ(submit(other).code(), StatusCode::kNotFound);
   fakes_[0]->Answer();
@@ -469,8 +469,7 @@ TEST_F(OrchestratorCoreTest, T5_AFreeThatMayHappenYetCountsAsFreed) {
   EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kDeadlineExceeded);
   fakes_[0]->FailFree(OkStatus());
   const Arguments arguments = Arguments().Add(Tag::kIn, At<float>(block, 1));
-  EXPECT_EQ(core_->Submit(callable_, {&arguments, 1}, false, {}, {}).status().code(),
-            StatusCode::kInvalidArgument);
+  EXPECT_EQ(core_->Submit(callable_, arguments, {}).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kInvalidArgument);
 }
 
@@ -584,7 +583,7 @@ TEST_F(OrchestratorCoreTest, ManyThreadsAreServedWhateverIsLost) {
         if (block.ok()) arguments.Add(Tag::kInOut, At<float>(*block, 16));
         SubmitOptions options;
         if (block.ok()) options.worker = worker;
-        const auto task = core_->Submit(callable_, {&arguments, 1}, false, {}, options);
+        const auto task = core_->Submit(callable_, arguments, options);
         const auto free = Submit(Arguments().Add(Tag::kIn, one()));
         if (block.ok()) static_cast<void>(core_->Free(worker, *block).ok());
         if (random() % 4 == 0) SubmitGroup({worker, static_cast<WorkerId>((worker + 1) % 3)});

@@ -35,7 +35,7 @@ class OrchestratorCoreTest : public ::testing::Test {
     callable_ = Need(core_->Register(NoopImage()));
   }
   TaskHandle Submit(const Arguments& arguments = {}, const SubmitOptions& options = {}) {
-    return Need(core_->Submit(callable_, {&arguments, 1}, false, {}, options));
+    return Need(core_->Submit(callable_, arguments, options));
   }
   TaskHandle SubmitTo(WorkerId worker, const Arguments& arguments = {},
                       std::optional<std::chrono::nanoseconds> timeout = {}) {
@@ -43,7 +43,7 @@ class OrchestratorCoreTest : public ::testing::Test {
   }
   TaskHandle SubmitGroup(std::vector<WorkerId> workers) {
     const std::vector<Arguments> members(workers.size());
-    return Need(core_->Submit(callable_, members, true, workers, {}));
+    return Need(core_->SubmitGroup(callable_, members, workers, {}));
   }
   bool Posted(WorkerId worker, std::size_t count) {
     return Soon([&] { return fakes_[worker]->posted() == count; });

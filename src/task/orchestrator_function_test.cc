@@ -1,4 +1,4 @@
-// Functions of this process as callables.
+// Functions of this process, and of the workers' program, as callables.
 #include <pthread.h>
 
 #include <atomic>
@@ -352,6 +352,128 @@ TEST(OrchestratorFunctionProcessTest, NeedsThreads) {
   EXPECT_THAT(MessageOf(refused.status()), HasSubstr("register an image"));
   // A kernels-only image does not get further there either.
   EXPECT_EQ(orchestrator->Register(KernelsOf({})).status().code(), StatusCode::kInvalidArgument);
+}
+
+// --- Functions of the workers' program ----------------------------------------------------------
+
+class OrchestratorReferenceTest : public ::testing::Test {
+ protected:
+  void SetUp() override { SetLogLevel(LogLevel::kOff); }
+  void TearDown() override { SetLogLevel(LogLevel::kWarn); }
+
+  void Start(int workers) {
+    OrchestratorOptions options;
+    options.transport = Transport::kProcess;
+    options.worker_program = KEEL_FUNCTION_WORKER;
+    options.worker_arguments = {"serve"};
+    options.workers.assign(static_cast<std::size_t>(workers), {.device = "sim:0", .memory = {}});
+    orchestrator_ = Need(Orchestrator::Create(std::move(options)));
+  }
+  Result<Callable> Register(std::string_view name, const std::optional<Image>& kernels = {}) {
+    return orchestrator_->RegisterReference(std::as_bytes(std::span(name)), kernels);
+  }
+  TaskHandle Submit(Callable callable, const Arguments& arguments, WorkerId worker) {
+    SubmitOptions options;
+    options.worker = worker;
+    return Need(orchestrator_->Submit(callable, arguments, options));
+  }
+
+  // What "count" said.
+  static int CallsOf(const Status& status) {
+    EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
+    const std::string message = MessageOf(status);
+    return std::atoi(message.c_str() + message.rfind(' ') + 1);  // without a space: all of it
+  }
+
+  std::unique_ptr<Orchestrator> orchestrator_;
+};
+
+TEST_F(OrchestratorReferenceTest, EveryWorkerRunsItsOwn) {
+  Start(2);
+  const Callable twice = Need(Register("twice", KernelsOf({hal::kernels::kAdd})));
+  const std::vector<float> x{1, 2, 3};
+  for (const WorkerId worker : {0U, 1U}) {
+    std::vector<float> sum(3, 0);
+    const TaskHandle task =
+        Submit(twice, Arguments().Add(Tag::kIn, On(x)).Add(Tag::kOut, On(sum)), worker);
+    EXPECT_TRUE(IsOk(task.Wait(Long())));
+    EXPECT_EQ(sum, (std::vector<float>{2, 4, 6}));
+  }
+  // Each registration is a function of its own, in each worker.
+  const Callable count = Need(Register("count"));
+  const Callable again = Need(Register("count"));
+  EXPECT_EQ(CallsOf(Submit(count, {}, 0).Wait(Long())), 1);
+  EXPECT_EQ(CallsOf(Submit(count, {}, 0).Wait(Long())), 2);
+  EXPECT_EQ(CallsOf(Submit(count, {}, 1).Wait(Long())), 1);
+  EXPECT_EQ(CallsOf(Submit(again, {}, 0).Wait(Long())), 1);
+  EXPECT_TRUE(IsOk(orchestrator_->Unregister(count)));
+  EXPECT_EQ(orchestrator_->Submit(count, {}).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(OrchestratorReferenceTest, WhatTheProgramDoesNotFindIsNotRegistered) {
+  Start(1);
+  const Status status = Register("thrice").status();
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_THAT(MessageOf(status), HasSubstr("there is no function 'thrice'"));
+  EXPECT_EQ(Register("").status().code(), StatusCode::kInvalidArgument);
+  // Longer than what fits into one message of the control.
+  const std::string large((5U << 20U) + 3, 'x');
+  EXPECT_THAT(MessageOf(Register(large).status()), HasSubstr("there is no function 'xxx"));
+  EXPECT_TRUE(Register("count").ok()) << "the worker goes on";
+  EXPECT_EQ(orchestrator_->Report()[0].restarts, 0U);
+}
+
+TEST_F(OrchestratorReferenceTest, AProgramThatThrowsGoesOn) {
+  Start(2);
+  const Status status = Register("throw").status();
+  EXPECT_EQ(status.code(), StatusCode::kUnknown);
+  EXPECT_THAT(MessageOf(status), HasSubstr("no luck"));
+  EXPECT_TRUE(Register("count").ok());
+  EXPECT_EQ(orchestrator_->Report()[0].restarts, 0U);
+}
+
+// A callable that ends each worker that takes it must not cost the workers.
+TEST_F(OrchestratorReferenceTest, AProgramThatEndsLookingForItCostsNoWorker) {
+  Start(2);
+  const Callable count = Need(Register("count"));
+  const Status status = Register("crash").status();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(status), HasSubstr("lost 2 times while it took the callable"));
+  EXPECT_THAT(MessageOf(status), HasSubstr("SIGKILL"));
+  for (const WorkerId worker : {0U, 1U}) {
+    EXPECT_EQ(CallsOf(Submit(count, {}, worker).Wait(Long())), 1);
+  }
+  EXPECT_EQ(orchestrator_->Report()[0].restarts, 2U);
+  EXPECT_EQ(orchestrator_->Report()[1].restarts, 0U) << "it was not asked";
+}
+
+TEST_F(OrchestratorReferenceTest, AWorkerThatIsStartedAgainHasIt) {
+  Start(1);
+  const Callable count = Need(Register("count"));
+  EXPECT_EQ(CallsOf(Submit(count, {}, 0).Wait(Long())), 1);
+  EXPECT_EQ(Submit(Need(orchestrator_->Register(CrashImage())), {}, 0).Wait(Long()).code(),
+            StatusCode::kUnavailable);
+  EXPECT_EQ(CallsOf(Submit(count, {}, 0).Wait(Long())), 1) << "a new one";
+  EXPECT_EQ(orchestrator_->Report()[0].restarts, 1U);
+}
+
+TEST_F(OrchestratorReferenceTest, NeedsAProgramThatHasFunctions) {
+  OrchestratorOptions options;
+  options.transport = Transport::kProcess;
+  options.worker_program = KEEL_WORKER_PROGRAM;
+  options.workers.assign(1, {.device = "sim:0", .memory = {}});
+  orchestrator_ = Need(Orchestrator::Create(options));
+  Status status = Register("twice").status();
+  EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(MessageOf(status), HasSubstr("worker_program"));
+  orchestrator_.reset();
+
+  options.transport = Transport::kThread;
+  options.workers = ThreadsOn({.devices = 1, .memory = 1_GiB, .arena = 8_GiB});
+  orchestrator_ = Need(Orchestrator::Create(options));
+  status = Register("twice").status();
+  EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(MessageOf(status), HasSubstr("register the function itself"));
 }
 
 // A thread that waits for one worker must notice the answers of another that had nothing to do when

@@ -58,7 +58,8 @@ void OrchestratorCore::RestartLocked(WorkerId worker) {
   std::vector<std::pair<std::uint64_t, HostCode>> callables;
   callables.reserve(callables_.size());
   for (const auto& [id, callable] : callables_) {
-    callables.emplace_back(id, HostCode{callable.function, callable.image});
+    // What it has not taken yet may be what ended it: for Register, which is at it.
+    if (callable.taken[worker]) callables.emplace_back(id, callable.code);
   }
   Worker& target = *slot.worker;
   mutex_.Unlock();

@@ -22,6 +22,38 @@ void OrchestratorCore::StartLocked(Task& task, WorkerId first) {
   task.worker.store(static_cast<std::int32_t>(first), std::memory_order_relaxed);
 }
 
+void OrchestratorCore::EnterLocked(TaskRef&& entry) {
+  Task& task = *entry;
+  // The worker has it first, and begins while the rest is written down: nobody looks for the answer
+  // before the lock is given back.
+  bool pump = LookNowAndThenLocked();
+  WorkerId at_once = Scheduler::kNobody;
+  Status sent;
+  if (task.waits_for == 0 && !task.group) {
+    at_once = scheduler_.StartAtOnce(task.plain ? std::nullopt : task.first.worker, now_);
+    if (at_once != Scheduler::kNobody) sent = SendLocked(task, 0, at_once);
+  }
+  tasks_[TaskKeys::SlotOf(task.key)] = std::move(entry);
+  if (at_once != Scheduler::kNobody) {
+    StartLocked(task, at_once);
+    if (sent.ok()) {
+      slots_[at_once].worker->Wake();
+    } else {
+      NotSentLocked(task, at_once, std::move(sent), now_);
+    }
+  } else if (task.waits_for == 0) {
+    ReadyLocked(task);
+    // What has ended makes room for it.
+    pump = pump || (leader_ == nullptr && AnsweredLocked());
+  }
+  if (pump) {
+    PumpLocked();
+  } else if (scheduler_.ready() > 0) {
+    DispatchLocked(now_);
+  }
+  if (leader_ == nullptr) NeedKeeperLocked();
+}
+
 bool OrchestratorCore::AnsweredLocked() const {
   if (doorbell_->value() != pumped_) return true;
   return std::ranges::any_of(slots_, [](const Slot& slot) {

@@ -247,6 +247,7 @@ Result<std::unique_ptr<Peer>> StartProcessPeer(const WorkerStart& start) {
   KEEL_ASSIGN(const UniqueFd self_copy, Duplicate(self.get()));
   const std::array<int, 3> inherited{region_copy.get(), doorbell_copy.get(), self_copy.get()};
   std::vector<std::string> words{program};
+  words.insert(words.end(), start.arguments.begin(), start.arguments.end());
   for (const int fd : inherited) words.push_back(std::to_string(fd));
   words.push_back(std::to_string(static_cast<int>(start.orchestration)));
   words.push_back(start.options.device);

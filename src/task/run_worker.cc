@@ -17,10 +17,10 @@
 #include <utility>
 
 #include "keel/memory/process_memory.h"
+#include "keel/task/worker_main.h"
 #include "task/doorbell.h"
 #include "task/process_peer.h"
 #include "task/serve.h"
-#include "task/worker_program.h"
 
 namespace keel::task {
 namespace {
@@ -60,7 +60,7 @@ void EndWithParent(int parent) {
   }
 }
 
-Status Run(const WorkerArguments& arguments) {
+Status Run(const WorkerArguments& arguments, FindFunction find) {
   try {
     std::thread([fd = arguments.parent] { EndWithParent(fd); }).detach();
   } catch (const std::system_error& error) {
@@ -76,6 +76,7 @@ Status Run(const WorkerArguments& arguments) {
       },
       .orchestration = arguments.orchestration,
       .in_place = false,
+      .find = std::move(find),
       .answered = [&doorbell] { doorbell->RingSleepers(); },
       .give_up =
           [&region](const Status& why) {
@@ -94,7 +95,7 @@ Status Run(const WorkerArguments& arguments) {
 
 }  // namespace
 
-int RunWorker(int argc, char** argv) {
+int RunWorker(int argc, char** argv, FindFunction find) {
   const auto parse = [&]() -> Result<WorkerArguments> {
     if (argc != 6) return InvalidArgument("five arguments are due");
     WorkerArguments arguments;
@@ -111,7 +112,7 @@ int RunWorker(int argc, char** argv) {
   };
   const Result<WorkerArguments> arguments = parse();
   if (!arguments.ok()) {
-    fmt::print(stderr, "keel-worker is started by an orchestrator, not by hand: {}\n",
+    fmt::print(stderr, "the program of a worker is started by an orchestrator, not by hand: {}\n",
                arguments.status().message());
     return kUsageExit;
   }
@@ -120,7 +121,7 @@ int RunWorker(int argc, char** argv) {
   prctl(PR_SET_NAME, "keel-worker");
   // A terminal interrupts all of its processes: when a worker ends is for the orchestrator to say.
   std::signal(SIGINT, SIG_IGN);
-  const Status status = Run(*arguments);
+  const Status status = Run(*arguments, std::move(find));
   if (status.ok()) return 0;
   fmt::print(stderr, "keel-worker: {}\n", status.ToString());
   return kUsageExit;

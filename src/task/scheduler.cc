@@ -134,20 +134,6 @@ bool Scheduler::CanStart(TaskKey task, const Group& group) const {
   });
 }
 
-WorkerId Scheduler::WorkerForFree(std::size_t ready, Time now) const {
-  // Where there is one worker nobody else could take it sooner.
-  const bool many = ready > up_ || left_ == 1;
-  WorkerId best = kNobody;
-  for (WorkerId w = 0; w < workers_.size(); ++w) {
-    const WorkerState& worker = workers_[w];
-    if (!Takes(worker) || !worker.bound.empty()) continue;
-    const bool ahead = many && now - worker.progress < kSlice;
-    if (worker.posted >= (ahead ? std::min(worker.ahead, capacity_) : 1)) continue;
-    if (best == kNobody || worker.posted < workers_[best].posted) best = w;
-  }
-  return best;
-}
-
 void Scheduler::Ended(WorkerId worker, Time now, std::size_t count) {
   WorkerState& state = workers_[worker];
   state.posted -= count;
@@ -158,7 +144,7 @@ void Scheduler::Ended(WorkerId worker, Time now, std::size_t count) {
   const auto passed = now - state.slice;
   if (passed < kSlice) return;
   const auto slices = static_cast<std::size_t>(passed / kSlice);
-  state.ahead = std::max<std::size_t>(1, state.ended / slices);
+  state.ahead = std::clamp<std::size_t>(state.ended / slices, 1, capacity_);
   state.ended = 0;
   state.slice = now;
 }

@@ -45,6 +45,7 @@ namespace keel::task {
 class Scheduler {
  public:
   using Time = std::chrono::steady_clock::time_point;
+  static constexpr WorkerId kNobody = ~WorkerId{0};
 
   // All workers are up and have nothing. `capacity`: the most tasks posted to one.
   Scheduler(std::size_t workers, std::size_t capacity)
@@ -68,17 +69,16 @@ class Scheduler {
   // What to post next; it counts as posted now.
   std::optional<Start> Next(Time now);
   // Add and Next of a task that is no group, in one step: the worker that takes it at once, because
-  // nothing else is ready. If there is none nothing has changed.
-  std::optional<WorkerId> StartAtOnce(std::optional<WorkerId> worker, Time now) {
-    if (ready_ != 0) return std::nullopt;
+  // nothing else is ready. kNobody: none does, and nothing has changed.
+  WorkerId StartAtOnce(std::optional<WorkerId> worker, Time now) {
+    if (ready_ != 0) return kNobody;
     WorkerId chosen = kNobody;
     if (!worker.has_value()) {
       chosen = WorkerForFree(1, now);
     } else if (Takes(workers_[*worker]) && workers_[*worker].posted < capacity_) {
       chosen = *worker;
     }
-    if (chosen == kNobody) return std::nullopt;
-    Post(chosen, now);
+    if (chosen != kNobody) Post(chosen, now);
     return chosen;
   }
   // So many tasks that were posted to the worker have ended.
@@ -131,16 +131,16 @@ class Scheduler {
     std::vector<Entry> heap_;  // the others
   };
   struct WorkerState {
-    Queue bound;
     std::size_t posted = 0;
     bool up = true;
     bool given_up = false;
     bool refused = false;
-    // How many tasks end there in kSlice, measured over the last one.
+    // How many tasks end there in kSlice, measured over the last one; at most the capacity.
     std::size_t ahead = 1;
     std::size_t ended = 0;
     Time slice{};
     Time progress{};
+    Queue bound;
   };
   struct Member {
     WorkerId worker = 0;
@@ -153,11 +153,27 @@ class Scheduler {
     bool moving = false;  // about to be bound again
   };
   static constexpr std::chrono::microseconds kSlice{500};
-  static constexpr WorkerId kNobody = ~WorkerId{0};
 
   bool Takes(const WorkerState& worker) const { return worker.up && !worker.refused; }
   // Of so many free ones that are ready. kNobody: none takes one.
-  WorkerId WorkerForFree(std::size_t ready, Time now) const;
+  WorkerId WorkerForFree(std::size_t ready, Time now) const {
+    // Where there is one worker nobody else could take it sooner.
+    const bool many = ready > up_ || left_ == 1;
+    WorkerId best = kNobody;
+    std::size_t least = 0;  // posted there
+    WorkerId w = 0;
+    for (const WorkerState& worker : workers_) {
+      const bool ahead = many && now - worker.progress < kSlice;
+      const bool takes = Takes(worker) && worker.posted < (ahead ? worker.ahead : 1) &&
+                         worker.bound.empty() && (best == kNobody || worker.posted < least);
+      if (takes) {
+        best = w;
+        least = worker.posted;
+      }
+      ++w;
+    }
+    return best;
+  }
   bool CanStart(TaskKey task, const Group& group) const;
   void Post(WorkerId worker, Time now) {
     WorkerState& state = workers_[worker];

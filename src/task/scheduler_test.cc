@@ -61,15 +61,15 @@ TEST_F(SchedulerTest, ATaskStartsAtOnceIfNothingElseIsReady) {
   for (WorkerId worker = 0; worker < 3; ++worker) {
     EXPECT_EQ(scheduler_.StartAtOnce(std::nullopt, now_), worker) << "the one that has least";
   }
-  EXPECT_EQ(scheduler_.StartAtOnce(std::nullopt, now_), std::nullopt) << "all have something";
+  EXPECT_EQ(scheduler_.StartAtOnce(std::nullopt, now_), Scheduler::kNobody) << "all have something";
   for (std::size_t i = 1; i < kCapacity; ++i) EXPECT_EQ(scheduler_.StartAtOnce(1, now_), 1U);
-  EXPECT_EQ(scheduler_.StartAtOnce(1, now_), std::nullopt) << "it is full";
+  EXPECT_EQ(scheduler_.StartAtOnce(1, now_), Scheduler::kNobody) << "it is full";
   EXPECT_EQ(scheduler_.posted(1), kCapacity);
   EXPECT_EQ(scheduler_.ready(), 0U);
   scheduler_.SetDown(2);
-  EXPECT_EQ(scheduler_.StartAtOnce(2, now_), std::nullopt) << "it is down";
+  EXPECT_EQ(scheduler_.StartAtOnce(2, now_), Scheduler::kNobody) << "it is down";
   ASSERT_TRUE(AddGroup(1, {0}));
-  EXPECT_EQ(scheduler_.StartAtOnce(0, now_), std::nullopt) << "a group waits for it";
+  EXPECT_EQ(scheduler_.StartAtOnce(0, now_), Scheduler::kNobody) << "a group waits for it";
 }
 
 TEST_F(SchedulerTest, TheOrderIsThatOfSubmitAndNotOfGettingReady) {
@@ -157,12 +157,12 @@ TEST_F(SchedulerTest, TheOnlyWorkerNeedNotWaitForMoreToBeReady) {
   EXPECT_EQ(two.StartAtOnce(std::nullopt, now_), 0U);
   EXPECT_EQ(two.StartAtOnce(std::nullopt, now_), 1U);
   two.SetDown(1);
-  EXPECT_EQ(two.StartAtOnce(std::nullopt, now_), std::nullopt) << "it may soon be up again";
+  EXPECT_EQ(two.StartAtOnce(std::nullopt, now_), Scheduler::kNobody) << "it may soon be up again";
   std::vector<TaskKey> stranded;
   two.GiveUp(1, stranded);
   EXPECT_EQ(two.StartAtOnce(std::nullopt, now_), 0U) << "tasks are short there";
   now_ += milliseconds(1);
-  EXPECT_EQ(two.StartAtOnce(std::nullopt, now_), std::nullopt) << "this one takes long";
+  EXPECT_EQ(two.StartAtOnce(std::nullopt, now_), Scheduler::kNobody) << "this one takes long";
 }
 
 TEST_F(SchedulerTest, AGroupStartsOnAllOfItsWorkersOrOnNone) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -125,7 +126,8 @@ bool Server::HasDevice() {
 Reply Server::Do(const Request& request) {
   Reply reply;
   // An image comes in one turn: what another request finds of one was given up.
-  if (request.kind != RequestKind::kImagePart && request.kind != RequestKind::kRegister) {
+  if (request.kind != RequestKind::kImagePart && request.kind != RequestKind::kRegister &&
+      request.kind != RequestKind::kRegisterReference) {
     image_ = {};
   }
   const auto value = [&reply](Result<std::uint64_t> result) {
@@ -178,6 +180,9 @@ Reply Server::Do(const Request& request) {
                                             request.deadline)
                 : NotHere());
       break;
+    case RequestKind::kRegisterReference:
+      value(RegisterReference(request));
+      break;
     case RequestKind::kUnregister:
       reply.status = engine_->Unregister(request.address);
       break;
@@ -197,6 +202,30 @@ Result<std::uint64_t> Server::Register(const Request& request) {
   const std::vector<std::byte> bytes = std::exchange(image_, {});
   KEEL_ASSIGN(const Image image, Image::Parse(bytes));
   return engine_->Register(image, request.deadline);
+}
+
+Result<std::uint64_t> Server::RegisterReference(const Request& request) {
+  const std::vector<std::byte> bytes = std::exchange(image_, {});
+  if (request.address > bytes.size()) {
+    return InvalidArgument("the reference of a function is longer than what was sent");
+  }
+  const auto all = std::span(bytes);
+  KEEL_ASSIGN(Image kernels, Image::Parse(all.subspan(request.address)));
+  if (options_.find == nullptr) {
+    return Unimplemented(
+        "the program of this worker has no functions: name one in worker_program that has");
+  }
+  HostFunction function;
+  try {
+    KEEL_ASSIGN(function, options_.find(all.first(request.address)));
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kUnknown,
+                  fmt::format("the worker's program threw looking for it: {}", error.what()));
+  }
+  if (function == nullptr) return NotFound("the worker's program found no function");
+  return engine_->RegisterFunction(
+      {std::make_shared<const HostFunction>(std::move(function)), std::move(kernels), nullptr},
+      request.deadline);
 }
 
 Result<std::byte*> Server::HostBytes(const Request& request) {

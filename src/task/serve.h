@@ -23,6 +23,7 @@
 #include "keel/base/result.h"
 #include "keel/memory/process_memory.h"
 #include "keel/task/orchestrator.h"
+#include "keel/task/worker_main.h"
 #include "task/engine.h"
 #include "task/lane.h"
 #include "task/messages.h"
@@ -44,6 +45,7 @@ class Server {
     std::function<Result<std::shared_ptr<memory::DeviceMemory>>()> open;
     Orchestration orchestration = Orchestration::kAuto;
     bool in_place = false;           // places are addresses of this process
+    FindFunction find;               // null: this program has no functions
     std::function<void()> answered;  // wakes who waits for a task
     // Any of the two threads. It need not return.
     std::function<void(const Status&)> give_up;
@@ -65,6 +67,7 @@ class Server {
   bool HasDevice();
   Reply Do(const Request& request);
   Result<std::uint64_t> Register(const Request& request);
+  Result<std::uint64_t> RegisterReference(const Request& request);
   // The bytes of a control request. kInvalidArgument: the place is not in the window.
   Result<std::byte*> HostBytes(const Request& request);
   // Host tensors get addresses of this process. Of one that is not in place.

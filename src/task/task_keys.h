@@ -22,9 +22,8 @@ class TaskKeys {
 
   // Amortised constant time. The lowest slots are not preferred; the last one released is.
   TaskKey Take() {
-    if (free_.empty()) {
-      free_.push_back(static_cast<std::uint32_t>(turns_.size()));
-      turns_.push_back(0);
+    if (free_.empty()) [[unlikely]] {
+      Grow();
     }
     const std::uint32_t slot = free_.back();
     free_.pop_back();
@@ -45,6 +44,9 @@ class TaskKeys {
   std::size_t slots() const { return turns_.size(); }
 
  private:
+  // One more slot.
+  void Grow();
+
   std::vector<std::uint32_t> turns_;
   std::vector<std::uint32_t> free_;
 };

@@ -6,18 +6,9 @@ namespace keel::task {
 
 void TaskHandle::State::ReturnToPool() { core->pool().Return(this); }
 
-void TaskHandle::State::Renew(std::uint32_t holders) {
-  holders_.store(holders, std::memory_order_relaxed);
-  done.store(false, std::memory_order_relaxed);
-  worker.store(-1, std::memory_order_relaxed);
-  outcome = OkStatus();
-  phase = Phase::kWaits;
-  waits_for = 0;
-  running = 0;
-  // Of a task that was submitted nothing else is left.
-  callable = nullptr;
-  if (plain) return;
+void TaskHandle::State::RenewMembers() {
   plain = true;
+  group = false;
   first.worker.reset();
   ForgetMembers();
 }
@@ -33,23 +24,17 @@ void TaskHandle::State::ForgetMembers() {
   blocks.clear();
 }
 
-TaskPool::State* TaskPool::Take(OrchestratorCore& core, std::uint32_t holders) {
-  if (free_ == nullptr && returned_.load(std::memory_order_relaxed) != nullptr) {
+void TaskPool::Refill(OrchestratorCore& core) {
+  if (returned_.load(std::memory_order_relaxed) != nullptr) {
     free_ = returned_.exchange(nullptr, std::memory_order_acquire);
+    return;
   }
-  State* const state = free_ != nullptr ? std::exchange(free_, free_->next_) : Make(core);
-  state->Renew(holders);
-  return state;
-}
-
-TaskPool::State* TaskPool::Make(OrchestratorCore& core) {
-  for (std::size_t i = 1; i < kAtATime && made_ < kKept; ++i, ++made_) {
-    auto* const more = new State(core.shared_from_this(), true);
-    more->next_ = std::exchange(free_, more);
-  }
-  const bool kept = made_ < kKept;
-  if (kept) ++made_;
-  return new State(core.shared_from_this(), kept);
+  const auto make = [&](bool kept) {
+    auto* const state = new State(core.shared_from_this(), kept);
+    state->next_ = std::exchange(free_, state);
+  };
+  if (made_ == kKept) make(false);
+  for (std::size_t i = 0; i < kAtATime && made_ < kKept; ++i, ++made_) make(true);
 }
 
 TaskPool::State* TaskPool::Closed() {

@@ -45,7 +45,7 @@ class TaskPool {
   static constexpr std::size_t kAtATime = 32;
 
   // One with so many holders, as new. One thread at a time, and none after Close: the core's lock.
-  State* Take(OrchestratorCore& core, std::uint32_t holders);
+  inline State* Take(OrchestratorCore& core, std::uint32_t holders);
   // Any thread. Precondition: nobody holds it.
   void Return(State* state);
   // Gives back what is here; what comes later it gives back at once. With the core's lock.
@@ -54,7 +54,8 @@ class TaskPool {
  private:
   // What `returned_` is after Close.
   static State* Closed();
-  State* Make(OrchestratorCore& core);
+  // What came back, or new ones, for free_.
+  void Refill(OrchestratorCore& core);
 
   State* free_ = nullptr;                  // the core's lock
   std::size_t made_ = 0;                   // of those that are kept
@@ -135,8 +136,33 @@ struct alignas(64) TaskHandle::State {
   ~State() = default;
   void ReturnToPool();
   // Of one that has ended, or was never submitted.
-  void Renew(std::uint32_t holders);
+  void Renew(std::uint32_t holders) {
+    holders_.store(holders, std::memory_order_relaxed);
+    done.store(false, std::memory_order_relaxed);
+    worker.store(-1, std::memory_order_relaxed);
+    phase = Phase::kWaits;
+    waits_for = 0;
+    running = 0;
+    // Of a task that was submitted nothing else is left.
+    callable = nullptr;
+    if (!outcome.ok()) [[unlikely]] {
+      outcome = OkStatus();
+    }
+    if (!plain) [[unlikely]] {
+      RenewMembers();
+    }
+  }
+  void RenewMembers();
 };
+
+TaskPool::State* TaskPool::Take(OrchestratorCore& core, std::uint32_t holders) {
+  if (free_ == nullptr) [[unlikely]] {
+    Refill(core);
+  }
+  State* const state = std::exchange(free_, free_->next_);
+  state->Renew(holders);
+  return state;
+}
 
 // Holds a task's state.
 class TaskRef {

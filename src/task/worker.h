@@ -105,6 +105,10 @@ class Worker {
   virtual Result<std::uint64_t> RegisterFunction(const HostCode& /*code*/, Deadline /*deadline*/) {
     return Unimplemented("only a worker that is a thread of this process can run its functions");
   }
+  // A function that the worker's program finds by its reference. kUnimplemented: it finds none.
+  virtual Result<std::uint64_t> RegisterReference(const HostCode& /*code*/, Deadline /*deadline*/) {
+    return Unimplemented("only a worker's own program finds functions by a reference");
+  }
   virtual Status Unregister(std::uint64_t callable, Deadline deadline) = 0;
   virtual Result<EngineStats> Stats(Deadline deadline) = 0;
 
@@ -128,7 +132,8 @@ struct WorkerStart {
   WorkerOptions options;
   Orchestration orchestration = Orchestration::kAuto;
   Bytes shared_memory = 16_GiB;
-  std::string program;  // of a process
+  std::string program;                 // of a process
+  std::vector<std::string> arguments;  // its own, before those of a worker
   std::shared_ptr<Doorbell> doorbell;
 };
 

@@ -1,4 +1,4 @@
 // keel-worker: a worker of an orchestrator in another process, which starts it.
-#include "task/worker_program.h"
+#include "keel/task/worker_main.h"
 
 int main(int argc, char** argv) { return keel::task::RunWorker(argc, argv); }

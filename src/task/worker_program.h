@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "keel/base/export.h"
 #include "keel/base/result.h"
 
 namespace keel::task {
@@ -12,8 +11,5 @@ namespace keel::task {
 // code is in, in ../bin and ../libexec/keel from there, beside the program, and on PATH. kNotFound
 // lists where it looked.
 Result<std::string> FindWorkerProgram(const std::string& given);
-
-// All that keel-worker does: argv as StartProcessPeer makes it. Returns the program's exit code.
-KEEL_EXPORT int RunWorker(int argc, char** argv);
 
 }  // namespace keel::task

@@ -47,6 +47,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "keel/base/bytes.h"
@@ -106,6 +107,8 @@ struct OrchestratorOptions {
   Bytes shared_memory = 16_GiB;
   // Of a process: the program; empty: `keel-worker` beside the library or the program, or on PATH.
   std::string worker_program;
+  // What that program gets first, before what a worker needs (worker_main.h).
+  std::vector<std::string> worker_arguments;
 };
 
 // A registered callable. A plain value; Unregister ends it, and later use is kNotFound.
@@ -127,9 +130,14 @@ class KEEL_EXPORT TaskHandle {
  public:
   TaskHandle() = default;  // of no task: kFailedPrecondition
   TaskHandle(const TaskHandle& other);
-  TaskHandle(TaskHandle&& other) noexcept;
-  TaskHandle& operator=(TaskHandle other) noexcept;
-  ~TaskHandle();
+  TaskHandle(TaskHandle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  TaskHandle& operator=(TaskHandle other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~TaskHandle() {
+    if (state_ != nullptr) Release();
+  }
   std::uint64_t id() const;
   // Never waits.
   bool done() const;
@@ -148,6 +156,7 @@ class KEEL_EXPORT TaskHandle {
   struct State;
   // Takes over what one holder had.
   explicit TaskHandle(State* held) : state_(held) {}
+  void Release();
   State* state_ = nullptr;
 };
 
@@ -208,6 +217,10 @@ class KEEL_EXPORT Orchestrator {
   // own orchestration code does not matter. Threads only (kUnimplemented): for other transports it
   // must be an image. Nothing is uploaded but the kernels.
   Result<Callable> Register(HostFunction function, const std::optional<Image>& kernels = {});
+  // A function of the workers' program instead, which finds it by the reference (worker_main.h).
+  // Processes only (kUnimplemented); what the program says if it finds none.
+  Result<Callable> RegisterReference(std::span<const std::byte> reference,
+                                     const std::optional<Image>& kernels = {});
   // Tasks that were submitted with it still run.
   Status Unregister(Callable callable);
 
