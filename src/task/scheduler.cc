@@ -32,16 +32,16 @@ std::size_t Scheduler::Queue::EraseIf(const std::function<bool(const Entry&)>& g
 bool Scheduler::Add(TaskKey task, std::uint64_t order, std::optional<WorkerId> worker) {
   if (worker.has_value()) {
     if (workers_[*worker].given_up) return false;
-    workers_[*worker].bound.Push({order, task, false});
+    workers_[*worker].bound.Push({order, task});
     stuck_ = false;
   } else {
     if (std::all_of(workers_.begin(), workers_.end(),
                     [](const WorkerState& state) { return state.given_up; })) {
       return false;
     }
-    free_.Push({order, task, false});
-    // With more of them than workers some are posted ahead.
-    if (free_.size() <= workers_.size() + 1) stuck_ = false;
+    free_.Push({order, task});
+    // With more of them than workers some are posted ahead; and the oldest may go before a group.
+    if (free_.size() <= workers_.size() + 1 || free_.front().task == task) stuck_ = false;
   }
   ++ready_;
   return true;
@@ -86,8 +86,10 @@ bool Scheduler::Bind(TaskKey task, Group& group) {
   group.aside = std::any_of(group.members.begin(), group.members.end(),
                             [this](const Member& member) { return !workers_[member.worker].up; });
   if (!group.aside) {
+    const bool open = std::any_of(group.members.begin(), group.members.end(),
+                                  [](const Member& member) { return !member.named; });
     for (const Member& member : group.members) {
-      workers_[member.worker].bound.Push({group.order, task, true});
+      workers_[member.worker].bound.Push({group.order, task, true, open});
     }
   }
   return true;
@@ -104,6 +106,7 @@ std::optional<Scheduler::Start> Scheduler::Next(Time now) {
       worker.bound.Pop();
       start_.push_back(w);
     } else {
+      if (!free_.empty() && IsBehind(entry, free_.front().order)) continue;
       const auto group = groups_.find(entry.task);
       if (!CanStart(entry.task, group->second)) continue;
       for (const Member& member : group->second.members) {
@@ -116,7 +119,8 @@ std::optional<Scheduler::Start> Scheduler::Next(Time now) {
     --ready_;
     return Start{entry.task, start_};
   }
-  const WorkerId worker = free_.empty() ? kNobody : WorkerForFree(free_.size(), now);
+  const WorkerId worker =
+      free_.empty() ? kNobody : WorkerForFree(free_.size(), free_.front().order, now);
   stuck_ = worker == kNobody;
   if (stuck_) return std::nullopt;
   const TaskKey task = free_.front().task;

@@ -2,22 +2,29 @@
 // clock but the one that the caller reads.
 //
 // Work is bound to a worker (a task that names one, or has its tensors there), bound to several (a
-// group), or free. Of each kind the order is that of Submit.
-// - Bound work comes before free work on its worker. A worker that is busy delays only what is
-//   bound to it.
-// - A free task goes to the worker that has least, among those without ready bound work.
+// group), or free. Of each kind the order is that of Submit. A group is open if a member of it
+// names no worker.
+// - Bound work comes before free work on its worker, but an open group only before what was
+//   submitted later: it could have gone elsewhere, as free work can. A worker that is busy delays
+//   only what is bound to it.
+// - A free task goes to the worker that has least, among those without ready bound work, or whose
+//   oldest is an open group that is younger than the task.
 // - A group is bound when it gets ready: members without a worker get those that have least. It
-//   starts when all of its workers have nothing posted and it is the oldest ready work of each;
-//   then on all of them in one step. A worker whose oldest ready work is a group takes nothing else
-//   until the group has started: it is reserved.
+//   starts when all of its workers have nothing posted, it is the oldest ready work of each and, if
+//   it is open, no older free task is ready; then on all of them in one step. A worker whose oldest
+//   ready work is a group takes nothing else until the group has started, but for older free tasks
+//   if it is open: it is reserved.
 //
 // Promised: every ready task starts, if tasks that started end and its workers come up again.
 // Why it cannot deadlock: the oldest bound work is the oldest of each of its workers, so all of
 // these are reserved for it, get idle as what they run ends, and it starts; then the next is the
-// oldest. Work that comes later never goes before it. For the same reason neither groups nor bound
-// tasks starve. Free work waits as long as all workers have bound work: that is what "before"
-// means. A group one of whose workers is down reserves nothing: its members without a worker of
-// their own go elsewhere, or it is set aside until the worker is up.
+// oldest. Before it go at most the free tasks that are older, of which there is a last one: an open
+// group that they keep from starting has workers that take them. Work that comes later never goes
+// before it. For the same reason neither groups nor bound tasks starve. Free work waits as long as
+// all workers have work that names them: that is what "before" means. Open groups do not starve it:
+// those that are older than a free task come to an end, and the others let it go first. A group one
+// of whose workers is down reserves nothing: its members without a worker of their own go
+// elsewhere, or it is set aside until the worker is up.
 //
 // Posting ahead. So that a worker need not wait for the next task, bound tasks are posted up to the
 // worker's capacity. Free tasks are, only while more are ready than workers are up, or if there is
@@ -74,7 +81,7 @@ class Scheduler {
     if (ready_ != 0) return kNobody;
     WorkerId chosen = kNobody;
     if (!worker.has_value()) {
-      chosen = WorkerForFree(1, now);
+      chosen = WorkerForFree(1, 0, now);
     } else if (Takes(workers_[*worker]) && workers_[*worker].posted < capacity_) {
       chosen = *worker;
     }
@@ -109,6 +116,7 @@ class Scheduler {
     std::uint64_t order = 0;
     TaskKey task = 0;
     bool group = false;
+    bool open = false;  // a group of which a member names no worker
   };
   // The smallest order first. Most come in that order, and cost no search.
   class Queue {
@@ -155,8 +163,12 @@ class Scheduler {
   static constexpr std::chrono::microseconds kSlice{500};
 
   bool Takes(const WorkerState& worker) const { return worker.up && !worker.refused; }
-  // Of so many free ones that are ready. kNobody: none takes one.
-  WorkerId WorkerForFree(std::size_t ready, Time now) const {
+  // Whether it lets a free task go first.
+  static bool IsBehind(const Entry& entry, std::uint64_t free_task) {
+    return entry.open && free_task < entry.order;
+  }
+  // For the oldest of so many free ones that are ready. kNobody: none takes one.
+  WorkerId WorkerForFree(std::size_t ready, std::uint64_t order, Time now) const {
     // Where there is one worker nobody else could take it sooner.
     const bool many = ready > up_ || left_ == 1;
     WorkerId best = kNobody;
@@ -165,7 +177,8 @@ class Scheduler {
     for (const WorkerState& worker : workers_) {
       const bool ahead = many && now - worker.progress < kSlice;
       const bool takes = Takes(worker) && worker.posted < (ahead ? worker.ahead : 1) &&
-                         worker.bound.empty() && (best == kNobody || worker.posted < least);
+                         (worker.bound.empty() || IsBehind(worker.bound.front(), order)) &&
+                         (best == kNobody || worker.posted < least);
       if (takes) {
         best = w;
         least = worker.posted;

@@ -208,6 +208,123 @@ TEST_F(SchedulerTest, GroupsThatShareWorkersDoNotBlockEachOther) {
   }
 }
 
+// Two groups are always ready, so that every worker always has bound work.
+TEST_F(SchedulerTest, AFreeTaskIsNotStarvedByGroupsThatNameNoWorker) {
+  for (const bool partly : {false, true}) {
+    Scheduler scheduler(3, kCapacity);
+    TaskKey last = 0;
+    const auto add_group = [&] {
+      const std::vector<std::optional<WorkerId>> members{
+          partly ? std::optional<WorkerId>(0) : std::nullopt, std::nullopt, std::nullopt};
+      ++last;
+      ASSERT_TRUE(scheduler.AddGroup(last, last, members));
+    };
+    for (int i = 0; i < 3; ++i) add_group();
+    ++last;
+    const TaskKey free_task = last;
+    ASSERT_TRUE(scheduler.Add(free_task, free_task, std::nullopt));
+    std::vector<TaskKey> started;
+    for (int i = 0; i < 4; ++i) {
+      const auto start = scheduler.Next(now_);
+      ASSERT_TRUE(start.has_value());
+      started.push_back(start->task);
+      for (const WorkerId worker : start->workers) scheduler.Ended(worker, now_);
+      add_group();
+    }
+    EXPECT_EQ(started, (std::vector<TaskKey>{1, 2, 3, free_task}));
+  }
+}
+
+TEST_F(SchedulerTest, AGroupThatNamesItsWorkersComesBeforeAnOlderFreeTask) {
+  for (TaskKey task = 1; task <= 3; ++task) Add(task, static_cast<WorkerId>(task - 1));
+  ASSERT_EQ(StartAll().size(), 3U);
+  Add(4);
+  ASSERT_TRUE(AddGroup(5, {0, 1, 2}));
+  for (WorkerId worker = 0; worker < 3; ++worker) scheduler_.Ended(worker, now_);
+  const auto started = StartAll();
+  ASSERT_EQ(started.size(), 1U);
+  EXPECT_EQ(started[0].task, 5U);
+}
+
+// It was submitted earlier and got ready later than everything else.
+TEST_F(SchedulerTest, AFreeTaskThatIsReadyLateGoesBeforeAYoungerGroup) {
+  Add(1, 0);
+  ASSERT_EQ(StartAll().size(), 1U);
+  ASSERT_TRUE(AddGroup(5, {std::nullopt, std::nullopt, std::nullopt}));
+  for (TaskKey task = 10; task < 20; ++task) Add(task);
+  EXPECT_EQ(StartAll().size(), 0U) << "all are reserved for the group";
+  Add(4);
+  const auto started = StartAll();
+  ASSERT_EQ(started.size(), 1U);
+  EXPECT_EQ(started[0].task, 4U);
+  scheduler_.Ended(0, now_);
+  EXPECT_EQ(StartAll().size(), 0U) << "the group waits for 4 now";
+  scheduler_.Ended(started[0].workers[0], now_);
+  ASSERT_TRUE(scheduler_.Next(now_).has_value());
+  for (WorkerId worker = 0; worker < 3; ++worker) EXPECT_EQ(scheduler_.posted(worker), 1U);
+}
+
+// Work comes as fast as it ends, so that there is never an end of it. Nobody names worker 2.
+TEST_F(SchedulerTest, NobodyIsOvertakenWithoutEndWhileWorkKeepsComing) {
+  constexpr std::size_t kReady = 12;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::mt19937 random(seed);
+    Scheduler scheduler(3, kCapacity);
+    struct Work {
+      std::vector<std::optional<WorkerId>> members;
+      bool group = false;
+      bool open = false;
+      std::size_t overtaken = 0;  // by later ones of its kind
+    };
+    std::map<TaskKey, Work> ready;
+    std::size_t most = 0;
+    const auto check = [&](TaskKey task, const Work& work, std::span<const WorkerId> workers) {
+      for (auto& [older, other] : ready) {
+        if (older >= task) break;
+        const bool free = !other.group && other.open;
+        if (other.group == work.group && other.open == work.open) {
+          most = std::max(most, ++other.overtaken);
+        }
+        ASSERT_FALSE(free && work.open) << "seed " << seed << ": " << task << " before " << older;
+        // What names a worker is first there.
+        for (const std::optional<WorkerId>& member : other.members) {
+          ASSERT_FALSE(member.has_value() &&
+                       std::find(workers.begin(), workers.end(), *member) != workers.end())
+              << "seed " << seed << ": " << task << " before " << older;
+        }
+      }
+    };
+    for (TaskKey task = 1; task <= 3000;) {
+      for (; ready.size() < kReady; ++task) {
+        Work work;
+        work.group = random() % 3 == 0;
+        const std::size_t members = work.group ? 1 + random() % 3 : 1;
+        const auto first = static_cast<WorkerId>(random() % 2);
+        for (std::size_t i = 0; i < members; ++i) {
+          const bool names = i < 2 && random() % 2 == 0;
+          work.members.push_back(names ? std::optional<WorkerId>((first + i) % 2) : std::nullopt);
+          work.open |= !names;
+        }
+        ASSERT_TRUE(work.group ? scheduler.AddGroup(task, task, work.members)
+                               : scheduler.Add(task, task, work.members[0]));
+        ready[task] = work;
+      }
+      while (const auto start = scheduler.Next(now_)) {
+        const Work work = ready.at(start->task);
+        ready.erase(start->task);
+        ASSERT_NO_FATAL_FAILURE(check(start->task, work, start->workers));
+      }
+      now_ += std::chrono::microseconds(random() % 300);
+      for (WorkerId worker = 0; worker < 3; ++worker) {
+        if (scheduler.posted(worker) > 0) scheduler.Ended(worker, now_);
+      }
+    }
+    // What is before it on its workers ends in so many rounds, in each of which a worker starts
+    // one.
+    EXPECT_LE(most, 3 * kReady * (kCapacity + 1)) << "seed " << seed;
+  }
+}
+
 TEST_F(SchedulerTest, MembersWithoutAWorkerGetTheOnesThatHaveLeast) {
   Add(1, 0);
   Add(2, 0);
