@@ -14,6 +14,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/private_file.h"
 #include "keel/base/unique_fd.h"
 
 namespace keel {
@@ -48,8 +49,7 @@ Result<std::shared_ptr<void>> LoadLibraryImage(std::span<const std::byte> image,
     return InvalidArgument(
         fmt::format("{}, of {} bytes, is not a shared object", origin, image.size()));
   }
-  const UniqueFd file(memfd_create("keel-library", MFD_CLOEXEC));
-  if (!file.valid()) return SystemError("memfd_create for a shared object", errno);
+  KEEL_ASSIGN(const UniqueFd file, CreatePrivateFile("keel-library", MFD_CLOEXEC));
   for (std::size_t written = 0; written < image.size();) {
     const ssize_t n = write(file.get(), image.data() + written, image.size() - written);
     if (n < 0 && errno == EINTR) continue;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/futex_wait.h"
+#include "base/private_file.h"
 
 namespace keel::task {
 namespace {
@@ -55,8 +56,7 @@ class SharedDoorbell final : public Doorbell {
 }  // namespace
 
 Result<std::shared_ptr<Doorbell>> Doorbell::Create() {
-  UniqueFd file(memfd_create("keel-doorbell", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file.valid()) return SystemError("memfd_create for a doorbell", errno);
+  KEEL_ASSIGN(UniqueFd file, CreatePrivateFile("keel-doorbell", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (ftruncate(file.get(), kSize) != 0) return SystemError("ftruncate of a doorbell", errno);
   if (fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) return SystemError("sealing a doorbell", errno);
   return SharedDoorbell::Map(std::move(file));
@@ -65,7 +65,7 @@ Result<std::shared_ptr<Doorbell>> Doorbell::Create() {
 Result<std::shared_ptr<Doorbell>> OpenDoorbell(UniqueFd file) {
   struct stat status{};
   if (fstat(file.get(), &status) != 0) return SystemError("fstat of a doorbell", errno);
-  if ((fcntl(file.get(), F_GET_SEALS) & kSeals) != kSeals || status.st_size != kSize) {
+  if (!IsSealed(file, kSeals) || status.st_size != kSize) {
     return InvalidArgument("a doorbell's memory is not sealed, or of a wrong size");
   }
   return SharedDoorbell::Map(std::move(file));

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/private_file.h"
 #include "keel/base/log.h"
 #include "task/messages.h"
 #include "task/worker.h"
@@ -62,8 +63,7 @@ Result<std::unique_ptr<Region>> Region::CreateShared(Bytes data) {
                                        ToString(data), ToString(kMost)));
   }
   const std::uint64_t size = kData + AlignUp(data, 4_KiB)->count();
-  UniqueFd file(memfd_create("keel-worker", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file.valid()) return SystemError("memfd_create for a worker", errno);
+  KEEL_ASSIGN(UniqueFd file, CreatePrivateFile("keel-worker", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (ftruncate(file.get(), static_cast<off_t>(size)) != 0) {
     return SystemError(
         fmt::format("ftruncate of a worker's shared memory to {}", ToString(Bytes(size))), errno);
@@ -83,9 +83,7 @@ Result<std::unique_ptr<Region>> Region::Open(UniqueFd file) {
   struct stat status{};
   if (fstat(file.get(), &status) != 0)
     return SystemError("fstat of a worker's shared memory", errno);
-  if ((fcntl(file.get(), F_GET_SEALS) & kSeals) != kSeals) {
-    return InvalidArgument("a worker's shared memory is not sealed");
-  }
+  if (!IsSealed(file, kSeals)) return InvalidArgument("a worker's shared memory is not sealed");
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size < kData) {
     return InvalidArgument(

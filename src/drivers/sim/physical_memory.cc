@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/private_file.h"
 #include "keel/base/log.h"
 
 namespace keel::sim {
@@ -19,8 +20,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr const char* kExportName = "keel-sim-memory";
 
 Result<UniqueFd> CreateFile(const char* name, std::uint64_t size, unsigned flags) {
-  UniqueFd file(memfd_create(name, MFD_CLOEXEC | flags));
-  if (!file.valid()) return SystemError("memfd_create for simulated memory", errno);
+  KEEL_ASSIGN(UniqueFd file, CreatePrivateFile(name, MFD_CLOEXEC | flags));
   if (ftruncate(file.get(), static_cast<off_t>(size)) != 0) {
     return SystemError(fmt::format("sizing a memory file to {}", ToString(Bytes(size))), errno);
   }

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/private_file.h"
 #include "keel/task/mpi_worker.h"
 #include "task/mpi/bridge.h"
 #include "task/mpi/port.h"
@@ -35,8 +36,7 @@ bool IsNote(int descriptor) {
 }  // namespace
 
 Result<MpiProgram> MpiProgram::Create() {
-  UniqueFd note(memfd_create(kFile, 0));
-  if (!note.valid()) return SystemError("memfd_create for the program of rank 0", errno);
+  KEEL_ASSIGN(UniqueFd note, CreatePrivateFile(kFile, 0));
   if (setenv(kVariable, std::to_string(note.get()).c_str(), 1) != 0) {
     return SystemError("the environment of the program of rank 0", errno);
   }
