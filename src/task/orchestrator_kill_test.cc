@@ -1,5 +1,6 @@
 // Processes that are killed at random instants, workers and orchestrators: no hang, no wrong
 // result, no orphan, nothing left.
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
@@ -8,9 +9,12 @@
 #include <bit>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <memory>
 #include <random>
 #include <thread>
 
+#include "task/damage_test.h"
 #include "task/orchestrator_test.h"
 #include "task/processes_test.h"
 
@@ -18,11 +22,6 @@ namespace keel::task {
 namespace {
 
 constexpr std::size_t kFloats = 64;
-
-bool MayBe(const Status& status) {
-  return status.ok() || status.code() == StatusCode::kUnavailable ||
-         status.code() == StatusCode::kAborted;
-}
 
 class KillTest : public ::testing::Test {
  protected:
@@ -43,14 +42,39 @@ class KillTest : public ::testing::Test {
     SetLogLevel(LogLevel::kWarn);
   }
 
-  void Start() {
+  void Start(std::chrono::nanoseconds control_timeout = seconds(60)) {
+    impatient_ = control_timeout < seconds(60);
     OrchestratorOptions options;
+    options.control_timeout = control_timeout;
     options.transport = Transport::kProcess;
     options.worker_program = KEEL_WORKER_PROGRAM;
     options.workers.assign(kWorkers, {.device = "sim:0", .memory = {}});
     orchestrator_ = Need(Orchestrator::Create(std::move(options)));
     fill_ = Need(orchestrator_->Register(FillImage()));
     add_ = Need(orchestrator_->Register(AddImage()));
+  }
+
+  // What a call may end with.
+  bool MayBe(const Status& status) const {
+    return status.ok() || status.code() == StatusCode::kUnavailable ||
+           status.code() == StatusCode::kAborted ||
+           (impatient_ && status.code() == StatusCode::kDeadlineExceeded);
+  }
+  // Of the workers that there are, each mapped once more.
+  static std::vector<std::unique_ptr<Region>> Regions() {
+    std::vector<std::unique_ptr<Region>> regions;
+    for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      const std::string target = std::filesystem::read_symlink(file.path(), gone);
+      if (gone || !target.starts_with("/memfd:keel-worker")) continue;
+      UniqueFd again(fcntl(std::stoi(file.path().filename()), F_DUPFD_CLOEXEC, 3));
+      if (!again.valid()) continue;
+      // It may be something else by now.
+      if (auto region = Region::Open(std::move(again)); region.ok()) {
+        regions.push_back(*std::move(region));
+      }
+    }
+    return regions;
   }
 
   // A chain of three tasks over tensors on the host, anywhere: what is right, or an error of the
@@ -191,6 +215,7 @@ class KillTest : public ::testing::Test {
 
   std::unique_ptr<Orchestrator> orchestrator_;
   Callable fill_, add_;
+  bool impatient_ = false;
   std::size_t descriptors_ = 0;
   std::size_t mappings_ = 0;
 };
@@ -262,17 +287,86 @@ TEST_F(KillTest, WorkersKilledAtRandomInstants) {
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(IsOk(RunChain(random, right)));
 }
 
+// The memory between it and its workers is written over, a byte at a time.
+TEST_F(KillTest, MailboxesDamagedAtRandomInstants) {
+  const int bytes = Soaking() ? 2000 : 60;
+  const unsigned seed = 7;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  // A control call whose message is gone is not answered.
+  Start(milliseconds(500));
+  std::atomic<bool> stop{false};
+  std::atomic<int> right{0};
+  std::vector<std::thread> users;
+  for (unsigned user = 0; user < 2; ++user) {
+    users.emplace_back([&, user] {
+      std::mt19937 random(seed + 100 * (user + 1));
+      while (!stop && !HasFailure()) {
+        const Status status =
+            random() % 3 == 0 ? UseMemory(random, right) : RunChain(random, right);
+        EXPECT_TRUE(MayBe(status)) << status.ToString();
+      }
+    });
+  }
+  std::mt19937 random(seed);
+  for (int written = 0; written < bytes && !HasFailure();) {
+    // Who is lost three times right after its start is given up.
+    const std::vector<WorkerReport> before = orchestrator_->Report();
+    EXPECT_TRUE(Soon([&] {
+      std::this_thread::sleep_for(milliseconds(1));
+      return AllHaveWorked(before);
+    })) << "after "
+        << written;
+    std::this_thread::sleep_for(microseconds(random() % 3000));
+    const std::vector<std::unique_ptr<Region>> regions = Regions();
+    if (regions.empty()) continue;
+    *Victim(*regions[random() % regions.size()], random) = static_cast<std::byte>(random());
+    ++written;
+  }
+  stop = true;
+  for (std::thread& user : users) user.join();
+  EXPECT_TRUE(IsOk(orchestrator_->WaitAll(Long())));
+  EXPECT_EQ(orchestrator_->live_tasks(), 0U);
+  EXPECT_GT(right, bytes);
+  std::uint64_t restarts = 0;
+  EXPECT_TRUE(Soon([&] {
+    restarts = 0;
+    bool up = true;
+    for (const WorkerReport& report : orchestrator_->Report()) {
+      restarts += report.restarts;
+      up &= report.up;
+    }
+    return up;
+  }));
+  EXPECT_GT(restarts, static_cast<std::uint64_t>(bytes / 20)) << "nobody noticed";
+  // What was damaged may be noticed by the next only, and then no more.
+  for (int i = 0; i < 10; ++i) {
+    const Status status = RunChain(random, right);
+    EXPECT_TRUE(MayBe(status)) << status.ToString();
+  }
+  for (WorkerId worker = 0; worker < kWorkers; ++worker) {
+    std::vector<std::uint32_t> out(8);
+    const Arguments arguments = Arguments().Add(Tag::kOut, On(out)).AddScalar(worker);
+    const SubmitOptions there{.worker = worker, .timeout = {}};
+    EXPECT_TRUE(Soon([&] {
+      const auto task = orchestrator_->Submit(fill_, arguments, there);
+      return task.ok() && task->Wait(Long()).ok();
+    })) << worker;
+    EXPECT_EQ(out, std::vector<std::uint32_t>(8, worker));
+  }
+}
+
 // A program with an orchestrator of its own and tasks under way, killed at any instant: none of its
 // workers goes on.
 TEST_F(KillTest, T9_AnOrchestratorKilledAtARandomInstantLeavesNoWorker) {
   const int kills = Soaking() ? 100 : 5;
   std::mt19937 random(9);
+  std::chrono::nanoseconds best = std::chrono::hours(1);
   for (int i = 0; i < kills && !HasFailure(); ++i) {
     SCOPED_TRACE("kill " + std::to_string(i));
     std::string program = KEEL_WORKER_HOLDER;
     std::string worker_program = KEEL_WORKER_PROGRAM;
-    std::string image = std::string(KEEL_TASK_MODULES) + "/task_test_Noop.so";
-    char* const argv[] = {program.data(), worker_program.data(), image.data(), nullptr};
+    std::string doing = "tasks";
+    char* const argv[] = {program.data(), worker_program.data(), doing.data(), nullptr};
     pid_t parent = 0;
     ASSERT_EQ(posix_spawn(&parent, program.c_str(), nullptr, nullptr, argv, environ), 0);
     std::vector<pid_t> workers;
@@ -284,14 +378,18 @@ TEST_F(KillTest, T9_AnOrchestratorKilledAtARandomInstantLeavesNoWorker) {
     for (const pid_t worker : workers) open.push_back(OpenProcess(worker));
     // Being started, at work, or in between.
     std::this_thread::sleep_for(microseconds(random() % 100'000));
+    const auto before = std::chrono::steady_clock::now();
     kill(parent, SIGKILL);
     waitpid(parent, nullptr, 0);
+    constexpr int kNever = 30'000;
     for (const UniqueFd& worker : open) {
       ASSERT_TRUE(worker.valid());
-      EXPECT_TRUE(EndsWithin(worker, 5000));
+      EXPECT_TRUE(EndsWithin(worker, kNever));
     }
+    best = std::min<std::chrono::nanoseconds>(best, std::chrono::steady_clock::now() - before);
     EXPECT_TRUE(ChildrenOf(parent).empty());
   }
+  EXPECT_LE(best, seconds(1)) << "a machine that is loaded may need more, and not each time";
 }
 
 }  // namespace

@@ -4,15 +4,19 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/personality.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "keel/base/unique_fd.h"
@@ -62,6 +66,48 @@ inline std::vector<pid_t> ChildrenOf(pid_t parent, const std::string& name = "ke
   }
   return children;
 }
+
+// A variable of the environment, for processes that are started meanwhile.
+class ScopedVariable {
+ public:
+  ScopedVariable(std::string name, const std::string& value) : name_(std::move(name)) {
+    if (const char* const before = std::getenv(name_.c_str())) before_ = before;
+    setenv(name_.c_str(), value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  }
+  ~ScopedVariable() {
+    if (before_.has_value()) {
+      setenv(name_.c_str(), before_->c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+    } else {
+      unsetenv(name_.c_str());  // NOLINT(concurrency-mt-unsafe)
+    }
+  }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  const std::string name_;
+  std::optional<std::string> before_;
+};
+
+// Whether processes that are started now have the same addresses for the same things, so that
+// simulated devices of several have equal ones.
+inline bool AddressesAreSteady() {
+  constexpr unsigned long kAsk = 0xffff'ffff;
+  return (personality(kAsk) & ADDR_NO_RANDOMIZE) != 0;
+}
+// Makes it so meanwhile, where the system lets it.
+class ScopedSteadyAddresses {
+ public:
+  ScopedSteadyAddresses() : before_(personality(0xffff'ffff)) {
+    personality(static_cast<unsigned long>(before_) | ADDR_NO_RANDOMIZE);
+  }
+  ~ScopedSteadyAddresses() { personality(static_cast<unsigned long>(before_)); }
+  ScopedSteadyAddresses(const ScopedSteadyAddresses&) = delete;
+  ScopedSteadyAddresses& operator=(const ScopedSteadyAddresses&) = delete;
+
+ private:
+  const int before_;
+};
 
 inline UniqueFd OpenProcess(pid_t process) {
   return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));

@@ -8,6 +8,8 @@
 #include <random>
 
 #include "base/soon_test.h"
+#include "task/damage_test.h"
+#include "task/processes_test.h"
 #include "task/worker_test.h"
 
 namespace keel::task {
@@ -15,6 +17,20 @@ namespace {
 
 class WorkerDamageTest : public WorkersTest, public ::testing::WithParamInterface<Transport> {
  protected:
+  void SetUp() override {
+    WorkersTest::SetUp();
+    Start()->Stop(Long());  // whatever the first one of all opens for good
+    EXPECT_TRUE(IsOk(memory::ProcessMemory::Global().Shutdown()));
+    descriptors_ = OpenDescriptors();
+    mappings_ = SharedMappings();
+  }
+  // Nothing is left of those that were lost.
+  void TearDown() override {
+    WorkersTest::TearDown();
+    EXPECT_TRUE(Soon([&] { return OpenDescriptors() == descriptors_; })) << OpenDescriptors();
+    EXPECT_EQ(SharedMappings(), mappings_);
+    EXPECT_FALSE(HasChildren());
+  }
   std::unique_ptr<Worker> Start() {
     return Need(GetParam() == Transport::kProcess ? StartProcessWorker(Plan(), Long())
                                                   : StartThreadWorker(Plan(), Long()));
@@ -28,29 +44,10 @@ class WorkerDamageTest : public WorkersTest, public ::testing::WithParamInterfac
     const FutexWord& bell = PeerOf(worker).region().lane(LaneName::kTasks).state->bell;
     return Soon([&] { return bell.sleepers.load() != 0; });
   }
-  // The count of answers, the cursors, the bells and the ticket, or the first slots or the
-  // beginning of a ring.
-  std::byte* Victim(Region& region, std::mt19937& random) {
-    RegionHeader& header = region.header();
-    const auto name = static_cast<LaneName>(random() % kLanes);
-    const Lane lane = region.lane(name);
-    switch (random() % 7) {
-      case 6:
-        return reinterpret_cast<std::byte*>(&header.answered) + random() % sizeof(header.answered);
-      case 0:
-        return reinterpret_cast<std::byte*>(&header.ticket) + random() % sizeof(header.ticket);
-      case 1:
-        return reinterpret_cast<std::byte*>(&lane.state->written) + random() % 4;
-      case 2:
-        return reinterpret_cast<std::byte*>(&lane.state->read) + random() % 8;
-      case 3:
-        return reinterpret_cast<std::byte*>(&lane.state->bell) + random() % 8;
-      case 4:
-        return lane.ring.data() + random() % 1500;
-      default:
-        return std::as_writable_bytes(lane.slots).data() + random() % (12 * sizeof(LaneSlot));
-    }
-  }
+
+ private:
+  std::size_t descriptors_ = 0;
+  std::size_t mappings_ = 0;
 };
 
 INSTANTIATE_TEST_SUITE_P(, WorkerDamageTest,

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -301,34 +303,115 @@ TEST_F(WorkerProcessTest, ItInheritsNothingThatItWasNotGiven) {
   EXPECT_TRUE(Adds(*worker));
 }
 
-TEST_F(WorkerProcessTest, T9_AnOrphanEnds) {
-  int ends[2];
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
-  UniqueFd reader(ends[0]);
-  UniqueFd writer(ends[1]);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, writer.get(), 1);
-  std::string program = KEEL_WORKER_HOLDER;
-  std::string worker_program = KEEL_WORKER_PROGRAM;
-  char* const argv[] = {program.data(), worker_program.data(), nullptr};
-  pid_t parent = 0;
-  ASSERT_EQ(posix_spawn(&parent, program.c_str(), &files, nullptr, argv, environ), 0);
-  posix_spawn_file_actions_destroy(&files);
-  writer.Reset(-1);
-  std::string text;
-  std::size_t at = 0;
-  for (char c = 0; (at = text.find("worker=")) == std::string::npos || !text.ends_with('\n');) {
-    ASSERT_EQ(read(reader.get(), &c, 1), 1) << text;
-    text += c;
+// A worker whose parent is killed, and how long it takes to end then.
+class Orphan {
+ public:
+  // `doing`: worker_holder_main.cc. Returns when it does so.
+  void Start(const std::string& doing) {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    const UniqueFd reader(ends[0]);
+    UniqueFd writer(ends[1]);
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, writer.get(), 1);
+    std::string program = KEEL_WORKER_HOLDER;
+    std::string worker_program = KEEL_WORKER_PROGRAM;
+    std::string does = doing;
+    char* const argv[] = {program.data(), worker_program.data(), does.data(), nullptr};
+    ASSERT_EQ(posix_spawn(&parent_, program.c_str(), &files, nullptr, argv, environ), 0);
+    posix_spawn_file_actions_destroy(&files);
+    writer.Reset(-1);
+    std::string text;
+    std::size_t at = 0;
+    for (char c = 0; (at = text.find("worker=")) == std::string::npos || !text.ends_with('\n');) {
+      ASSERT_EQ(read(reader.get(), &c, 1), 1) << text;
+      text += c;
+    }
+    const pid_t process = std::stoi(text.substr(at + 7));
+    worker_ = OpenProcess(process);
+    ASSERT_TRUE(worker_.valid());
+    if (doing == "spin") {
+      constexpr std::uint64_t kAtWork = 20'000'000;
+      const std::uint64_t before = ProcessorTime(process);
+      ASSERT_TRUE(Soon([&] { return ProcessorTime(process) > before + kAtWork; }));
+    }
+    EXPECT_FALSE(EndsWithin(worker_, 0));
   }
-  const UniqueFd worker = OpenProcess(std::stoi(text.substr(at + 7)));
-  ASSERT_TRUE(worker.valid());
-  EXPECT_FALSE(EndsWithin(worker, 0));
-  kill(parent, SIGKILL);
-  waitpid(parent, nullptr, 0);
-  constexpr int kLoaded = 5000;  // it is at once, but where the machine is
-  EXPECT_TRUE(EndsWithin(worker, kLoaded));
+  std::chrono::milliseconds Kill() {
+    const auto before = std::chrono::steady_clock::now();
+    kill(parent_, SIGKILL);
+    waitpid(parent_, nullptr, 0);
+    constexpr int kNever = 30'000;
+    EXPECT_TRUE(EndsWithin(worker_, kNever));
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
+                                                                 before);
+  }
+
+ private:
+  pid_t parent_ = 0;
+  UniqueFd worker_;
+};
+
+TEST_F(WorkerProcessTest, T9_AnOrphanEndsWithinASecond) {
+  for (const std::string doing : {"idle", "spin"}) {
+    // A machine that is loaded may need more once, and not each time.
+    std::chrono::milliseconds best = std::chrono::hours(1);
+    for (int i = 0; i < 3 && best > std::chrono::seconds(1); ++i) {
+      Orphan orphan;
+      ASSERT_NO_FATAL_FAILURE(orphan.Start(doing));
+      best = std::min(best, orphan.Kill());
+    }
+    EXPECT_LE(best, std::chrono::seconds(1)) << doing;
+  }
+}
+
+// Its descriptors but for those that a program has from whoever runs it, and what it has mapped,
+// where that can be looked at.
+TEST_F(WorkerProcessTest, NoFileOfItIsForOtherUsers) {
+  const auto worker = Start();
+  ASSERT_TRUE(Adds(*worker));
+  const std::filesystem::path process = "/proc/" + std::to_string(ProcessOf(*worker));
+  std::string names;
+  const auto look = [&](const std::filesystem::path& link) {
+    std::error_code none;
+    const std::string name = std::filesystem::read_symlink(link, none);
+    struct stat status{};
+    if (none || stat(link.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+    names += name + "\n";
+    EXPECT_EQ(status.st_mode & 077U, 0U) << name;
+  };
+  for (const auto& file : std::filesystem::directory_iterator(process / "fd")) {
+    if (std::stoi(file.path().filename()) > 2) look(file.path());
+  }
+  for (const char* ours :
+       {"/memfd:keel-worker", "/memfd:keel-doorbell", "/memfd:keel-sim-device"}) {
+    EXPECT_NE(names.find(ours), std::string::npos) << names;
+  }
+  std::error_code none;
+  for (const auto& mapped : std::filesystem::directory_iterator(process / "map_files", none)) {
+    std::error_code hidden;
+    const std::string name = std::filesystem::read_symlink(mapped.path(), hidden);
+    if (!hidden && name.starts_with("/memfd:keel")) look(mapped.path());
+  }
+}
+
+// Under a sanitizer that looks for leaks at the end of a process they are an exit code.
+TEST_F(WorkerProcessTest, AWorkerThatWasUsedAndStoppedEndsWell) {
+  for (const Orchestration orchestration : {Orchestration::kDevice, Orchestration::kHost}) {
+    WorkerStart plan = Plan();
+    plan.orchestration = orchestration;
+    const auto worker = Need(StartProcessWorker(plan, Long()));
+    EXPECT_TRUE(Adds(*worker));
+    const std::uint64_t fail = Need(worker->Register(FailImage(), Long()));
+    EXPECT_FALSE(Run(*worker, fail, {}).ok());
+    // What is left to it: a block with content, and a callable.
+    const DeviceAddress block = Need(worker->Allocate(4_KiB, Long()));
+    const std::vector<std::uint32_t> content(1024, 3);
+    EXPECT_TRUE(IsOk(worker->CopyTo(block, content.data(), 4_KiB, Long())));
+    worker->Stop(Long());
+    EXPECT_EQ(PeerOf(*worker).Ended().message(), "has ended with exit code 0");
+  }
 }
 
 TEST_F(WorkerProcessTest, TheProgramIsFoundOrNamed) {
