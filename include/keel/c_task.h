@@ -101,7 +101,8 @@ typedef struct keel_worker_report {
   uint64_t tasks;           /* that ended there */
   uint64_t bytes_to_device; /* tensors and copies */
   uint64_t bytes_from_device;
-  uint64_t uploads; /* of callables */
+  uint64_t uploads;   /* of callables */
+  uint64_t callables; /* contents that are stored there now */
 } keel_worker_report;
 
 KEEL_C_EXPORT keel_status keel_worker_get_report(keel_orchestrator orchestrator, uint32_t worker,

@@ -281,7 +281,8 @@ nb::list Report(const OrchestratorRef& self) {
   for (const task::WorkerReport& report : self.Do([](Orchestrator& its) { return its.Report(); })) {
     list.append(nb::make_tuple(report.worker, report.device, report.up,
                                std::string(report.lost.message()), report.restarts, report.tasks,
-                               report.bytes_to_device, report.bytes_from_device, report.uploads));
+                               report.bytes_to_device, report.bytes_from_device, report.uploads,
+                               report.callables));
   }
   return list;
 }

@@ -180,6 +180,8 @@ class WorkerReport:
     bytes_from_device: int
     uploads: int
     """Of callables."""
+    callables: int
+    """Contents that are stored there now."""
 
 
 class Scope:

@@ -266,6 +266,7 @@ keel_status keel_worker_get_report(keel_orchestrator orchestrator, uint32_t work
     to.bytes_to_device = from.bytes_to_device;
     to.bytes_from_device = from.bytes_from_device;
     to.uploads = from.uploads;
+    to.callables = from.callables;
     capi::Give(to, report);
     return OkStatus();
   });

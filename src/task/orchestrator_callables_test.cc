@@ -1,6 +1,7 @@
 // Callables through the orchestrator: stored once for each device, counted, and gone with the last
 // use, whatever runs meanwhile and whatever fails.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -57,8 +58,16 @@ class OrchestratorCallablesTest : public OrchestratorTest {
           return object.created_by == hal::Primitive::kLoadModule;
         }));
   }
-  // As far as it can be seen: the devices of processes are theirs.
+  void ExpectStored(std::uint64_t count) {
+    for (const WorkerReport& report : orchestrator_->Report()) {
+      EXPECT_EQ(report.callables, count) << report.worker;
+    }
+  }
+  // The devices of processes are theirs: what is on these, they say themselves.
   bool NothingIsLeft() const {
+    for (const WorkerReport& report : orchestrator_->Report()) {
+      if (report.callables != 0) return false;
+    }
     for (std::size_t i = 0; i < devices_.size(); ++i) {
       if (Modules(i) != 0 || memories_[i]->allocator().allocated() != 0_B) return false;
     }
@@ -75,6 +84,7 @@ INSTANTIATE_TEST_SUITE_P(, OrchestratorCallablesTest, ::testing::ValuesIn(Transp
 TEST_P(OrchestratorCallablesTest, T8_AThousandRegistrationsOfAHundredContentsAreAHundredUploads) {
   const std::vector<Callable> callables = RegisterAll();
   ExpectUploads(kContents);
+  ExpectStored(kContents);
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     EXPECT_EQ(Modules(i), kContents);
     EXPECT_GT(memories_[i]->allocator().allocated(), 0_B);
@@ -84,6 +94,7 @@ TEST_P(OrchestratorCallablesTest, T8_AThousandRegistrationsOfAHundredContentsAre
     ASSERT_TRUE(IsOk(orchestrator_->Unregister(callables[i])));
   }
   for (std::size_t i = 0; i < devices_.size(); ++i) EXPECT_EQ(Modules(i), kContents);
+  ExpectStored(kContents);
   EXPECT_TRUE(IsOk(Submit(callables.back(), {}).Wait(Long())));
   for (std::size_t i = callables.size() - kContents; i < callables.size(); ++i) {
     ASSERT_TRUE(IsOk(orchestrator_->Unregister(callables[i])));
@@ -123,24 +134,52 @@ TEST_P(OrchestratorCallablesTest, T8_AlsoWhileTasksRun) {
   EXPECT_TRUE(Soon([&] { return NothingIsLeft(); }));
 }
 
-// Whichever call of whichever device fails: nothing of the callable is left on any device, the
-// other callables run, and the next try works.
+// Whichever call of whichever device fails while several contents are registered several times, and
+// tasks run on the other: nothing of what failed is left on any device, the other callables run,
+// and the next try works.
 TEST_P(OrchestratorCallablesTest, T8_AFailureAtEveryDriverCallLeavesNothing) {
   if (GetParam() != Transport::kThread) GTEST_SKIP() << "nobody can fail the calls of a process";
   const Callable other = Registered(AddImage());
+  std::atomic<std::uint64_t> called{0};
+  const Callable function = Need(orchestrator_->Register([&](HostCall&) -> Status {
+    ++called;
+    return OkStatus();
+  }));
+  std::uint64_t submitted = 0;
   const std::size_t modules = Modules(0);
   const Bytes allocated = memories_[0]->allocator().allocated();
+  const std::uint64_t stored = orchestrator_->Report()[0].callables;
+  const std::array<Image, 3> images{FillImage(), NoopImage(1), ThreeImage()};
   int failures = 0;
-  for (const auto& device : devices_) {
+  for (WorkerId worker = 0; worker < kWorkers; ++worker) {
+    hal::InstrumentedDevice* const device = devices_[worker].get();
+    std::atomic<bool> stop{false};
+    std::thread submitter([&] {
+      const SubmitOptions elsewhere{.worker = (worker + 1) % kWorkers, .timeout = {}};
+      for (; !stop; ++submitted) {
+        EXPECT_TRUE(IsOk(Submit(function, {}, elsewhere).Wait(Long())));
+      }
+    });
     bool reached = true;
-    for (std::uint64_t k = 1; reached; ++k) {
+    for (std::uint64_t k = 1; reached && !HasFailure(); ++k) {
       SCOPED_TRACE("call " + std::to_string(k));
       device->FailNth(k, Internal("injected"));
-      const Result<Callable> callable = orchestrator_->Register(FillImage());
-      const Status unregistered = callable.ok() ? orchestrator_->Unregister(*callable) : OkStatus();
+      std::vector<Status> statuses;
+      std::vector<Callable> callables;
+      for (int round = 0; round < 2; ++round) {
+        for (const Image& image : images) {
+          const Result<Callable> callable = orchestrator_->Register(image);
+          if (callable.ok()) callables.push_back(*callable);
+          statuses.push_back(callable.status());
+        }
+      }
+      EXPECT_GE(callables.size(), 2 * images.size() - 1) << "one call fails";
+      for (const Callable callable : callables) {
+        statuses.push_back(orchestrator_->Unregister(callable));
+      }
       reached = device->failed().has_value();
       device->ClearRules();
-      for (const Status& status : {callable.status(), unregistered}) {
+      for (const Status& status : statuses) {
         if (status.ok()) continue;
         EXPECT_THAT(MessageOf(status), HasSubstr("injected"));
         ++failures;
@@ -151,19 +190,24 @@ TEST_P(OrchestratorCallablesTest, T8_AFailureAtEveryDriverCallLeavesNothing) {
           return Modules(i) == modules && memories_[i]->allocator().allocated() == allocated;
         })) << i;
       }
-      ASSERT_FALSE(HasFailure());
+      ExpectStored(stored);
       const Callable fill = Registered(FillImage());
       std::vector<std::uint32_t> out(8);
       EXPECT_TRUE(IsOk(Submit(fill, Arguments().Add(Tag::kOut, On(out)).AddScalar(9U),
                               {.worker = 1, .timeout = {}})
                            .Wait(Long())));
       EXPECT_EQ(out, std::vector<std::uint32_t>(8, 9));
-      ASSERT_TRUE(IsOk(orchestrator_->Unregister(fill)));
+      EXPECT_TRUE(IsOk(orchestrator_->Unregister(fill)));
     }
+    stop = true;
+    submitter.join();
   }
+  EXPECT_EQ(called, submitted);
   EXPECT_GT(failures, 2 * kWorkers);
   EXPECT_EQ(orchestrator_->Report()[0].restarts, 0U);
   EXPECT_TRUE(IsOk(orchestrator_->Unregister(other)));
+  EXPECT_TRUE(IsOk(orchestrator_->Unregister(function)));
+  EXPECT_TRUE(Soon([&] { return NothingIsLeft(); }));
 }
 
 }  // namespace

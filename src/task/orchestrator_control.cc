@@ -365,6 +365,7 @@ std::vector<WorkerReport> OrchestratorCore::Report() {
     report.bytes_to_device = slot.earlier.bytes_to_device + slot.stats.bytes_to_device;
     report.bytes_from_device = slot.earlier.bytes_from_device + slot.stats.bytes_from_device;
     report.uploads = slot.earlier.uploads + slot.stats.uploads;
+    report.callables = slot.stats.callables;
   }
   return reports;
 }

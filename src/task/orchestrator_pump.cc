@@ -312,6 +312,7 @@ void OrchestratorCore::LostLocked(WorkerId worker, Status why) {
   slot.earlier.bytes_to_device += std::exchange(slot.stats.bytes_to_device, 0);
   slot.earlier.bytes_from_device += std::exchange(slot.stats.bytes_from_device, 0);
   slot.earlier.uploads += std::exchange(slot.stats.uploads, 0);
+  slot.stats.callables = 0;
   slot.blocks.Lose();
   std::erase_if(frees_, [worker](const auto& block) { return block->worker == worker; });
   dependencies_.Clear(1 + worker);

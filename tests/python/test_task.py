@@ -52,7 +52,9 @@ def test_an_image_runs_on_either_transport(either: task.Orchestrator) -> None:
     assert (report.device, report.up, report.tasks, report.restarts) == ("sim:1", True, 2, 0)
     assert report.bytes_from_device == 2 * 4000
     assert report.uploads == 1
+    assert report.callables == 1
     add.unregister()
+    assert either.report()[1].callables == 0
     with pytest.raises(keel.NotFoundError):
         add(a, b, Out(sums))
     with pytest.raises(keel.InvalidArgumentError, match="register it with a function"):

@@ -169,7 +169,8 @@ struct WorkerReport {
   std::uint64_t tasks = 0;            // that ended there
   std::uint64_t bytes_to_device = 0;  // tensors and copies
   std::uint64_t bytes_from_device = 0;
-  std::uint64_t uploads = 0;  // of callables
+  std::uint64_t uploads = 0;    // of callables
+  std::uint64_t callables = 0;  // contents that are stored there now
 };
 
 class KEEL_EXPORT Orchestrator {
