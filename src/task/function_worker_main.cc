@@ -3,6 +3,8 @@
 //
 //   twice   launches its kernel, keel_add, with its first tensor as both terms
 //   count   fails, and says how often it was called
+//   take    allocates 4 KiB of its device, and fails with the address
+//   give    frees that
 //   throw   is not found: looking for it throws
 //   crash   is not found: looking for it ends the process
 #include <csignal>
@@ -12,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "keel/memory/process_memory.h"
 #include "keel/task/worker_main.h"
 
 namespace keel::task {
@@ -33,9 +36,22 @@ Status Twice(HostCall& call) {
   return call.Launch(0, dims, args);
 }
 
+// What "take" has.
+DeviceAddress& Taken() {
+  static DeviceAddress address;
+  return address;
+}
+Status Take(HostCall& call) {
+  KEEL_ASSIGN(Taken(), call.memory()->allocator().Allocate(4_KiB, call.stream()));
+  return Status(StatusCode::kOutOfRange, std::to_string(Taken().value()));
+}
+Status Give(HostCall& call) { return call.memory()->allocator().Free(Taken()); }
+
 Result<HostFunction> Find(std::span<const std::byte> reference) {
   const std::string_view name(reinterpret_cast<const char*>(reference.data()), reference.size());
   if (name == "twice") return HostFunction(Twice);
+  if (name == "take") return HostFunction(Take);
+  if (name == "give") return HostFunction(Give);
   if (name == "count") {
     return HostFunction([calls = std::make_shared<int>(0)](HostCall&) {
       return Status(StatusCode::kOutOfRange, std::to_string(++*calls));

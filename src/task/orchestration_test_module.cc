@@ -1,6 +1,9 @@
 // Orchestration code for tests. Compiled once for each behaviour, which KEEL_BEHAVIOUR names.
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 
 #include "keel/hal/orchestration.h"
 #include "keel/task/arguments.h"
@@ -88,6 +91,20 @@ constexpr int kWrongArguments = 3;
   const KernelArg args[] = {InOut(view.tensor(0)), KernelArg::Value(~std::uint64_t{0}),
                             KernelArg::Value(view.scalar(0))};
   return call->Launch(0, {}, args);
+}
+
+// As long as a process has a descriptor, at most for a minute. Readable by processes of its user.
+[[maybe_unused]] int Hold(OrchestrationCall* call) {
+  const ArgumentsView view(call->arguments);
+  if (!Has(view, 0, 2)) return call->Fail(kWrongArguments, "hold takes a process and a descriptor");
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", view.scalar<int>(0), view.scalar<int>(1));
+  constexpr int kMilliseconds = 60'000;
+  char target[8];
+  for (int i = 0; i < kMilliseconds && readlink(path, target, sizeof(target)) > 0; ++i) {
+    usleep(1000);
+  }
+  return 0;
 }
 
 // Fills tensor 0 with 7 by each of the kernels that the scalars name. What was refused is passed

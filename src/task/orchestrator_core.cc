@@ -263,7 +263,9 @@ Status OrchestratorCore::CheckGroupCall(std::span<const Arguments> members,
   if (options.worker.has_value()) {
     return InvalidArgument("a group names its workers one by one, not in SubmitOptions");
   }
-  for (const WorkerId worker : workers) KEEL_TRY(CheckWorker(worker));
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    KEEL_TRY(CheckWorker(workers[i]).Annotate(fmt::format("member {}", i)));
+  }
   return OkStatus();
 }
 

@@ -378,12 +378,13 @@ class OrchestratorReferenceTest : public ::testing::Test {
     return Need(orchestrator_->Submit(callable, arguments, options));
   }
 
-  // What "count" said.
-  static int CallsOf(const Status& status) {
-    EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
+  // What "count" or "take" said.
+  static std::uint64_t NumberOf(const Status& status) {
+    EXPECT_EQ(status.code(), StatusCode::kOutOfRange) << status.ToString();
     const std::string message = MessageOf(status);
-    return std::atoi(message.c_str() + message.rfind(' ') + 1);  // without a space: all of it
+    return std::strtoull(message.c_str() + message.rfind(' ') + 1, nullptr, 10);
   }
+  static int CallsOf(const Status& status) { return static_cast<int>(NumberOf(status)); }
 
   std::unique_ptr<Orchestrator> orchestrator_;
 };
@@ -455,6 +456,46 @@ TEST_F(OrchestratorReferenceTest, AWorkerThatIsStartedAgainHasIt) {
             StatusCode::kUnavailable);
   EXPECT_EQ(CallsOf(Submit(count, {}, 0).Wait(Long())), 1) << "a new one";
   EXPECT_EQ(orchestrator_->Report()[0].restarts, 1U);
+}
+
+// What OrchestratorTest.SomebodyElsesMemoryIsUsedAndNeverFreed says of threads.
+TEST_F(OrchestratorReferenceTest, MemoryThatTheWorkersOwnCodeAllocatedIsUsedAndNeverFreed) {
+  Start(2);
+  const Callable take = Need(Register("take"));
+  const DeviceAddress theirs(NumberOf(Submit(take, {}, 1).Wait(Long())));
+  EXPECT_TRUE(IsOk(orchestrator_->RegisterMemory(1, theirs, 4_KiB)));
+  EXPECT_EQ(orchestrator_->RegisterMemory(1, theirs + 1_KiB, 8_KiB).code(),
+            StatusCode::kAlreadyExists);
+  const Callable fill = Need(orchestrator_->Register(FillImage()));
+  const auto fill_with = [&](std::uint32_t value) {
+    return Need(orchestrator_->Submit(
+        fill, Arguments().Add(Tag::kOut, At<std::uint32_t>(theirs + 1_KiB, 16)).AddScalar(value)));
+  };
+  const TaskHandle first = fill_with(9);
+  std::vector<std::uint32_t> got(16);
+  EXPECT_TRUE(IsOk(orchestrator_->CopyFrom(1, got.data(), theirs + 1_KiB, 64_B)));
+  EXPECT_EQ(got, std::vector<std::uint32_t>(16, 9));
+  EXPECT_EQ(first.worker(), WorkerId{1}) << "where it is";
+  EXPECT_EQ(orchestrator_->Free(1, theirs).code(), StatusCode::kInvalidArgument);
+
+  // In use: behind a task that takes long enough for what follows, or longer if it was not.
+  const Callable spin = Need(orchestrator_->Register(SpinImage()));
+  std::vector<std::uint64_t> gate(1);
+  Status busy;
+  for (std::uint64_t time = 50'000; busy.ok() && time < 30'000'000; time *= 4) {
+    const TaskHandle slow = Submit(spin, Arguments().Add(Tag::kInOut, On(gate)).AddScalar(time), 1);
+    const TaskHandle user = fill_with(1);
+    busy = orchestrator_->UnregisterMemory(1, theirs);
+    EXPECT_TRUE(IsOk(user.Wait(Long())));
+    if (busy.ok()) {
+      EXPECT_TRUE(IsOk(orchestrator_->RegisterMemory(1, theirs, 4_KiB)));
+    }
+  }
+  EXPECT_EQ(busy.code(), StatusCode::kFailedPrecondition) << busy.ToString();
+  EXPECT_TRUE(IsOk(orchestrator_->UnregisterMemory(1, theirs)));
+  EXPECT_EQ(orchestrator_->UnregisterMemory(1, theirs).code(), StatusCode::kInvalidArgument);
+  // It is still theirs.
+  EXPECT_TRUE(IsOk(Submit(Need(Register("give")), {}, 1).Wait(Long())));
 }
 
 TEST_F(OrchestratorReferenceTest, NeedsAProgramThatHasFunctions) {

@@ -2,8 +2,10 @@
 // and short ways to use them.
 #pragma once
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -15,6 +17,7 @@
 
 #include "base/soon_test.h"
 #include "hal/sim_devices_test.h"
+#include "keel/base/unique_fd.h"
 #include "keel/hal/stream.h"
 #include "keel/memory/process_memory.h"
 #include "keel/task/orchestrator.h"
@@ -113,29 +116,49 @@ class OrchestratorTest : public ::testing::TestWithParam<Transport> {
     return Need(orchestrator_->Submit(callable, arguments, options));
   }
 
-  // A task that keeps a worker busy until Release, or the end of the test. Threads only: the flag
-  // is set behind the orchestrator's back, which would wait for the task.
+  // A task that keeps a worker busy until Release, or the end of the test: a kernel in a thread's
+  // device, orchestration code in a process.
   class Held {
    public:
     Held(OrchestratorTest& test, WorkerId worker)
-        : memory_(test.memories_.at(worker)),
-          flag_(test.Upload(worker, std::vector<std::uint64_t>{0})),
-          task(test.Submit(test.Registered(SpinImage()),
-                           Arguments()
-                               .Add(Tag::kInOut, At<std::uint64_t>(flag_, 1))
-                               .AddScalar(std::uint64_t{60'000'000}))) {}
+        : memory_(test.memories_.at(worker)), task(Begin(test, worker)) {}
     ~Held() { Release(); }
     void Release() {
+      if (memory_ == nullptr) {
+        descriptor_.Reset(-1);
+        return;
+      }
+      // Behind the orchestrator's back, which would wait for the task. Not a copy: the kernel reads
+      // the word meanwhile.
       const hal::Stream stream = Need(hal::Stream::Create(memory_->device()));
-      // Not a copy: the kernel reads the word meanwhile.
       EXPECT_TRUE(IsOk(memory_->device()->WriteValue(
           stream.get(), {.destination = flag_, .value = ~std::uint64_t{0}})));
       EXPECT_TRUE(IsOk(stream.Synchronize(Deadline::Never())));
     }
 
    private:
-    const std::shared_ptr<memory::DeviceMemory> memory_;
-    const DeviceAddress flag_;
+    TaskHandle Begin(OrchestratorTest& test, WorkerId worker) {
+      if (memory_ != nullptr) {
+        flag_ = test.Upload(worker, std::vector<std::uint64_t>{0});
+        return test.Submit(test.Registered(SpinImage()),
+                           Arguments()
+                               .Add(Tag::kInOut, At<std::uint64_t>(flag_, 1))
+                               .AddScalar(std::uint64_t{60'000'000}),
+                           {.worker = worker, .timeout = {}});
+      }
+      // Nobody else takes a number that high, so that it is gone with the descriptor.
+      constexpr int kHigh = 900;
+      const UniqueFd none(open("/dev/null", O_RDONLY | O_CLOEXEC));
+      descriptor_.Reset(fcntl(none.get(), F_DUPFD_CLOEXEC, kHigh));
+      EXPECT_TRUE(descriptor_.valid());
+      return test.Submit(test.Registered(HoldImage()),
+                         Arguments().AddScalar(getpid()).AddScalar(descriptor_.get()),
+                         {.worker = worker, .timeout = {}});
+    }
+
+    const std::shared_ptr<memory::DeviceMemory> memory_;  // of a thread
+    DeviceAddress flag_;
+    UniqueFd descriptor_;  // of this process, while it is held
 
    public:
     const TaskHandle task;
