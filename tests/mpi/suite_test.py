@@ -1,22 +1,47 @@
 #!/usr/bin/env python3
 """The tests of the workers and of the orchestrator, with ranks as workers."""
 
+import ctypes
 import re
 import unittest
 
-from runs import TASK_TEST, MpiTest
+from runs import KEEL, LIBC, TASK_TEST, MpiTest
+
+ADDR_NO_RANDOMIZE = 0x0040000
+
+WORKERS = 4
 
 
 class SuiteTest(MpiTest):
-    def test_all_of_it_passes(self):
-        run = self.start_workers(4, TASK_TEST, "--gtest_filter=*/Mpi", "--gtest_color=no",
-                                 variables={"KEEL_TEST_TRANSPORT": "mpi"})
+    def setUp(self):
+        # Then devices of different workers have equal addresses. What is started inherits it, where
+        # the system allows it.
+        before = LIBC.personality(ctypes.c_ulong(0xFFFFFFFF))
+        LIBC.personality(ctypes.c_ulong(before | ADDR_NO_RANDOMIZE))
+        self.addCleanup(LIBC.personality, ctypes.c_ulong(before))
+
+    def check(self, run, tests):
         code, output = run.finish()
         self.assertEqual(code, 0, output)
-        passed = re.search(r"\[  PASSED  \] (\d+) tests", output)
+        passed = re.search(r"\[  PASSED  \] (\d+) test", output)
         self.assertIsNotNone(passed, output)
-        self.assertGreaterEqual(int(passed.group(1)), 40, output)
+        self.assertGreaterEqual(int(passed.group(1)), tests, output)
         self.assertEqual(run.processes(), {})
+
+    def test_all_of_it_passes(self):
+        run = self.start_workers(
+            WORKERS, TASK_TEST, "--gtest_filter=*/Mpi-RandomProgramTest*", "--gtest_color=no",
+            variables={"KEEL_TEST_TRANSPORT": "mpi"})
+        self.check(run, 40)
+
+    def test_random_programs_with_delays(self):
+        # Other ones in each worker.
+        workers = []
+        for worker in range(WORKERS):
+            workers += (":", "-n", "1", "env", f"KEEL_SIM=delay:30,seed:{worker + 1}", KEEL, "worker")
+        run = self.start("-n", "1", TASK_TEST, "--gtest_filter=RandomProgramTest*/Mpi",
+                         "--gtest_color=no", *workers, variables={"KEEL_TEST_TRANSPORT": "mpi"})
+        self.check(run, 1)
 
 
 if __name__ == "__main__":
