@@ -38,7 +38,8 @@ class SuiteTest(MpiTest):
         # Other ones in each worker.
         workers = []
         for worker in range(WORKERS):
-            workers += (":", "-n", "1", "env", f"KEEL_SIM=delay:30,seed:{worker + 1}", KEEL, "worker")
+            delays = f"KEEL_SIM=delay:30,seed:{worker + 1}"
+            workers += (":", "-n", "1", "env", delays, KEEL, "worker")
         run = self.start("-n", "1", TASK_TEST, "--gtest_filter=RandomProgramTest*/Mpi",
                          "--gtest_color=no", *workers, variables={"KEEL_TEST_TRANSPORT": "mpi"})
         self.check(run, 1)
