@@ -77,12 +77,14 @@ TEST_F(PhysicalBlockTest, TheAddressStaysForWorkThatRuns) {
   ASSERT_TRUE(IsOk(controls.ReleaseStream(stream_.get())));
   EXPECT_TRUE(IsOk(block.Close(Deadline::Never())));
   EXPECT_TRUE(IsOk(device_->Health()));
+  const std::uint64_t waits = device_->calls(hal::Primitive::kSynchronize);
   {
     const PhysicalBlock dropped = Block();
     ASSERT_TRUE(IsOk(Fill(dropped.address(), 5)));
   }
+  EXPECT_EQ(device_->calls(hal::Primitive::kSynchronize), waits + 1) << "its end waits too";
   EXPECT_TRUE(IsOk(stream_.Synchronize(Deadline::Never())));
-  EXPECT_TRUE(IsOk(device_->Health())) << "its end waits too";
+  EXPECT_TRUE(IsOk(device_->Health()));
   EXPECT_EQ(allocator_->reserved(), 0_B);
 }
 
