@@ -83,7 +83,7 @@ std::shared_ptr<const hal::PhysicalMemory> PhysicalBlock::memory() const {
 
 Status PhysicalBlock::Close(Deadline deadline) {
   if (state_ == nullptr) return OkStatus();
-  const Status status = state_->device->Synchronize(deadline);
+  Status status = state_->device->Synchronize(deadline);
   if (!status.ok() && status.code() != StatusCode::kDeviceLost) return status;
   {
     const Parts gone = std::move(state_->parts);
