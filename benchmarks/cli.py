@@ -5,8 +5,8 @@ Usage: cli.py [--bin DIR] [--out FILE] [--device NAME:N] NAME...
        cli.py --show FILE [--markdown] TABLE...
        cli.py --show FILE --into PAGE...
 
-NAME is a benchmark of `keel bench`: alloc, churn, host, h2d, graph, task, train. Stored, with machine, driver
-and commit, in benchmarks/results/<machine>-<date>-cli.json.
+NAME is a benchmark of `keel bench`: alloc, churn, host, h2d, graph, primitives, task, train. Stored, with
+machine, driver and commit, in benchmarks/results/<machine>-<date>-cli.json.
 
 TABLE is one of what such a file shows: `graph`, what a step of 100 commands costs by policy, or
 `graph-calls`, the same of small buffers with the driver's calls. `--into` writes them into pages of

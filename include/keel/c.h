@@ -38,9 +38,9 @@ extern "C" {
 /* --- Versions and errors -----------------------------------------------------------------------
  */
 
-/* Which functions there are: 1 is the first, 2 has graphs, 3 has tasks. Later ones have what
- * earlier ones have. */
-#define KEEL_C_LEVEL 3
+/* Which functions there are: 1 is the first, 2 has graphs, 3 has tasks, 4 has physical memory and
+ * re-recorders. Later ones have what earlier ones have. */
+#define KEEL_C_LEVEL 4
 
 /* Of the library that runs, which may be newer than this header. */
 KEEL_C_EXPORT int32_t keel_c_level(void);
@@ -162,7 +162,8 @@ typedef struct keel_block_info {
 /* The live block that has the byte at `address`; KEEL_STATUS_NOT_FOUND. */
 KEEL_C_EXPORT keel_status keel_find(keel_device device, uint64_t address, keel_block_info* info);
 
-/* The device's side of a copy or a fill must be inside one live block of this device.
+/* The device's side of a copy or a fill must be inside one live block of this device, one
+ * keel_physical_memory, or one keel_output.
  *
  * Copies from and to host memory are over for the host when they return, in the order of the
  * stream: the source may be reused, the bytes are in the destination. Pageable memory goes through

@@ -6,8 +6,8 @@
  * result that is kept where it was made. docs/graphs.md explains them, and the headers in
  * keel/graph/ have the contract of what is behind each function.
  *
- * A builder, a lease and an output are one thread's at a time: a call while another one works with
- * the same is KEEL_STATUS_FAILED_PRECONDITION. Everything else is any thread's.
+ * A builder, a lease, an output and a re-recorder are one thread's at a time: a call while another
+ * one works with the same is KEEL_STATUS_FAILED_PRECONDITION. Everything else is any thread's.
  */
 #ifndef KEEL_C_GRAPH_H_
 #define KEEL_C_GRAPH_H_
@@ -67,7 +67,7 @@ enum {
   KEEL_POLICY_IN_PLACE = 2, /* keel_lease_get_address, keel_lease_hold */
   KEEL_POLICY_COPY = 3,     /* into and out of the slot, by the graph */
   KEEL_POLICY_PATCH = 4,    /* explicit commands only */
-  KEEL_POLICY_REMAP = 5,    /* C++ only: KEEL_STATUS_UNIMPLEMENTED */
+  KEEL_POLICY_REMAP = 5,    /* keel_physical_memory is mapped under the slot's address */
   KEEL_POLICY_RETRACE = 6   /* traced commands are traced again */
 };
 
@@ -198,6 +198,29 @@ KEEL_C_EXPORT keel_status keel_memory_budget_create(uint64_t limit, keel_memory_
 KEEL_C_EXPORT keel_status keel_memory_budget_get_used(keel_memory_budget budget, uint64_t* bytes);
 KEEL_C_EXPORT keel_status keel_memory_budget_close(keel_memory_budget budget);
 
+/* --- Physical memory ----------------------------------------------------------------------------
+ * For bindings that own whole handles, with the policy KEEL_POLICY_REMAP: the memory itself is
+ * mapped where the graph looks, and nothing is copied (keel/memory/physical_block.h). */
+
+typedef struct keel_physical_memory_object* keel_physical_memory;
+
+/* What sizes are multiples of. KEEL_STATUS_UNIMPLEMENTED: the device has no virtual memory. */
+KEEL_C_EXPORT keel_status keel_physical_memory_get_granularity(keel_device device, uint64_t* bytes);
+/* A binding takes memory of its own size, rounded up to the granularity: no more and no less. Of
+ * the limit and in the statistics of the device's allocator. */
+KEEL_C_EXPORT keel_status keel_physical_memory_create(keel_device device, uint64_t size,
+                                                      keel_physical_memory* memory);
+/* Where the caller fills and reads it, with every function of keel/c.h that takes an address inside
+ * a block, wherever else it is mapped. Not for keel_free. */
+KEEL_C_EXPORT keel_status keel_physical_memory_get(keel_physical_memory memory, uint64_t* address,
+                                                   uint64_t* size);
+/* The handle and the address are no more. An executable keeps the memory until other memory is
+ * mapped in its place. Waits until the device's own streams are past what they have queued;
+ * KEEL_STATUS_DEADLINE_EXCEEDED: they are not, and nothing changed. Work on a borrowed stream that
+ * uses the address must be done. `timeout_ns` < 0: however long it takes. */
+KEEL_C_EXPORT keel_status keel_physical_memory_close(keel_physical_memory memory,
+                                                     int64_t timeout_ns);
+
 /* --- Executables --------------------------------------------------------------------------------
  */
 
@@ -234,6 +257,7 @@ typedef struct keel_buffer {
   uint64_t address;
   uint64_t size;
   uint64_t generation;
+  keel_physical_memory memory; /* that is remapped; with an address of 0, its own; or NULL */
 } keel_buffer;
 
 /* `options` may be NULL. Takes memory with the first step. */
@@ -384,6 +408,40 @@ KEEL_C_EXPORT keel_status keel_output_get(keel_output output, uint64_t* address,
 KEEL_C_EXPORT keel_status keel_output_record_use(keel_output output, keel_stream stream);
 /* Lets go. The handle is no more, also when it fails. */
 KEEL_C_EXPORT keel_status keel_output_close(keel_output output);
+
+/* --- The program recorded again in every step ---------------------------------------------------
+ * What one does whose addresses move, without Keel's slots: to be compared with, and for programs
+ * that run a few times only (keel/graph/rerecorder.h). */
+
+typedef struct keel_rerecorder_object* keel_rerecorder;
+
+/* How a step gets from what it recorded to a graph that can be launched. */
+typedef int32_t keel_rerecording;
+enum {
+  KEEL_RERECORDING_INSTANTIATE = 0, /* makes a new one */
+  KEEL_RERECORDING_UPDATE = 1       /* rewrites that of the last step, if the device can */
+};
+
+typedef struct keel_rerecorder_stats {
+  size_t struct_size;
+  uint64_t steps;
+  uint64_t captured;     /* graphs */
+  uint64_t instantiated; /* of these */
+  uint64_t updated;
+} keel_rerecorder_stats;
+
+/* Takes the memory of scratch bindings, and keeps the program. */
+KEEL_C_EXPORT keel_status keel_rerecorder_create(keel_program program, keel_rerecording how,
+                                                 keel_rerecorder* rerecorder);
+/* Queues a step on the stream, which must live until it is done. `addresses` has one for each
+ * binding, in their order, `address_count` in all; those of scratch are not looked at. The first
+ * step of a program with traced commands runs without a graph. */
+KEEL_C_EXPORT keel_status keel_rerecorder_run(keel_rerecorder rerecorder, keel_stream stream,
+                                              const uint64_t* addresses, size_t address_count);
+KEEL_C_EXPORT keel_status keel_rerecorder_get_stats(keel_rerecorder rerecorder,
+                                                    keel_rerecorder_stats* stats);
+/* The handle is no more. Waits for nothing; steps that were launched run. */
+KEEL_C_EXPORT keel_status keel_rerecorder_close(keel_rerecorder rerecorder);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -17,7 +17,9 @@
 #include "errors.h"
 #include "graph_buffers.h"
 #include "graph_held.h"
+#include "graph_physical.h"
 #include "graph_report.h"
+#include "graph_rerecorder.h"
 #include "keel/graph/executable.h"
 #include "keel/graph/memory_budget.h"
 #include "keel/graph/scratch_arena.h"
@@ -29,30 +31,6 @@ namespace {
 using graph::BindingId;
 
 // --- Executables ---------------------------------------------------------------------------------
-
-// Which bindings commands write. Of a resident one the declared access does not tell.
-std::vector<bool> WrittenIn(const graph::Program& program) {
-  std::vector<bool> written(program.bindings().size());
-  const auto note = [&](const graph::Operand& operand) {
-    if (hal::Allows(operand.access, hal::Access::kWrite)) written[operand.binding.index] = true;
-  };
-  for (const graph::ProgramCommand& command : program.commands()) {
-    if (const auto* kernel = std::get_if<graph::command::Kernel>(&command)) {
-      for (const graph::Argument& argument : kernel->arguments) {
-        if (const auto* operand = std::get_if<graph::Operand>(&argument.get())) note(*operand);
-      }
-    } else if (const auto* copy = std::get_if<graph::command::Copy>(&command)) {
-      note(copy->destination);
-    } else if (const auto* fill = std::get_if<graph::command::Fill>(&command)) {
-      note(fill->destination);
-    } else if (const auto* traced = std::get_if<graph::command::Traced>(&command)) {
-      for (const graph::Operand& use : traced->uses) note(use);
-    } else if (const auto* eager = std::get_if<graph::command::Eager>(&command)) {
-      for (const graph::Operand& use : eager->uses) note(use);
-    }
-  }
-  return written;
-}
 
 // An executable, and the arrays that are bound to it until others are.
 class OwnedExecutable {
@@ -188,67 +166,18 @@ struct StepRef {
   std::vector<HeldRef> held;
 };
 
-// What Python holds. Its fields but `owner` do not change.
+// What Python holds. Its fields do not change.
 struct ExecutableRef {
-  DeviceRef device;
   std::shared_ptr<OwnedExecutable> owner;
-  BufferReader reader;
-  nb::dict indices;  // of bindings, by name
-  // The stream that was last named by its number: guarded by the interpreter's lock.
-  std::shared_ptr<OwnedStream> borrowed;
-
-  Bound Read(std::uint32_t binding, nb::handle value) const {
-    if (binding >= owner->program->bindings().size()) {
-      throw nb::index_error(
-          ("'" + owner->program->name() + "' has no binding " + std::to_string(binding)).c_str());
-    }
-    return reader.Read(binding, value, owner->program->bindings()[binding], device);
-  }
-  Bound Read(nb::handle name, nb::handle value) const {
-    PyObject* const index = PyDict_GetItemWithError(indices.ptr(), name.ptr());
-    if (index == nullptr) {
-      if (PyErr_Occurred() != nullptr) throw nb::python_error();
-      Raise(owner->program->Find(nb::cast<std::string>(name)).status());
-    }
-    return Read(nb::cast<std::uint32_t>(nb::handle(index)), value);
-  }
-  std::vector<Bound> ReadAll(const nb::dict& buffers) const {
-    std::vector<Bound> read;
-    read.reserve(buffers.size());
-    PyObject* name = nullptr;
-    PyObject* value = nullptr;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(buffers.ptr(), &position, &name, &value) != 0) {
-      read.push_back(Read(nb::handle(name), nb::handle(value)));
-    }
-    return read;
-  }
-  // A stream of ours, or the number of another library's.
-  std::shared_ptr<OwnedStream> StreamOf(nb::handle stream) {
-    if (nb::isinstance<StreamRef>(stream)) {
-      std::shared_ptr<OwnedStream> given = nb::inst_ptr<StreamRef>(stream)->Get();
-      if (given->memory()->device() != device.device()) {
-        throw nb::value_error(("the stream is of " + given->memory()->name().ToString() +
-                               ", the program of " + device.name())
-                                  .c_str());
-      }
-      return given;
-    }
-    const std::uint64_t number = NumberOf(stream, "a stream");
-    if (borrowed == nullptr || borrowed->get().value != number) {
-      borrowed = std::make_shared<OwnedStream>(device.memory,
-                                               Take(hal::Stream::Borrow(device.device(), number)));
-    }
-    return borrowed;
-  }
+  StepReader reader;
 };
 
 ExecutableRef CreateExecutable(const ProgramRef& program, int slots, bool eager, double patience,
                                int kept_traces, int warm_up,
                                const std::shared_ptr<graph::ScratchArena>& scratch,
                                const std::shared_ptr<graph::MemoryBudget>& budget,
-                               bool alias_outputs, const nb::object& array_type,
-                               const nb::object& span) {
+                               bool alias_outputs, nb::object array_type, nb::object physical_type,
+                               nb::object span) {
   graph::ExecutableOptions options;
   options.slots = slots;
   options.mode = eager ? graph::Mode::kEager : graph::Mode::kGraph;
@@ -261,19 +190,14 @@ ExecutableRef CreateExecutable(const ProgramRef& program, int slots, bool eager,
   auto made = WithoutInterpreter([&] {
     return graph::Executable::Create(program.program, program.device.memory, std::move(options));
   });
-  ExecutableRef executable{program.device,
-                           MakeSharedHere<OwnedExecutable>(program.program, Take(std::move(made))),
-                           BufferReader(array_type, span), nb::dict(), nullptr};
-  std::uint32_t index = 0;
-  for (const graph::BindingSpec& spec : program.program->bindings()) {
-    executable.indices[spec.name.c_str()] = index++;
-  }
-  return executable;
+  return {MakeSharedHere<OwnedExecutable>(program.program, Take(std::move(made))),
+          StepReader(program.device, program.program,
+                     {std::move(array_type), std::move(physical_type), std::move(span)})};
 }
 
 LeaseRef Acquire(ExecutableRef& self, nb::handle stream, std::optional<double> timeout) {
   const std::shared_ptr<OwnedExecutable> executable = self.owner;
-  const std::shared_ptr<OwnedStream> on = self.StreamOf(stream);
+  const std::shared_ptr<OwnedStream> on = self.reader.StreamOf(stream);
   graph::Lease lease;
   WaitInterruptibly(DeadlineOf(timeout), [&](Deadline deadline) -> Status {
     KEEL_ASSIGN(lease, (*executable)->Acquire(on->get(), deadline));
@@ -286,8 +210,8 @@ LeaseRef Acquire(ExecutableRef& self, nb::handle stream, std::optional<double> t
 StepRef Step(ExecutableRef& self, nb::handle stream, std::optional<double> timeout,
              const nb::tuple& holds, const nb::dict& buffers) {
   const std::shared_ptr<OwnedExecutable> executable = self.owner;
-  const std::shared_ptr<OwnedStream> on = self.StreamOf(stream);
-  const std::vector<Bound> bound = self.ReadAll(buffers);
+  const std::shared_ptr<OwnedStream> on = self.reader.StreamOf(stream);
+  const std::vector<Bound> bound = self.reader.ReadAll(buffers);
   std::vector<std::uint32_t> kept;
   for (const nb::handle each : holds) kept.push_back(nb::cast<std::uint32_t>(each));
   const Deadline deadline = DeadlineOf(timeout);
@@ -426,6 +350,8 @@ void BindGraph(nb::module_& m) {
   BindHeld(m);
   BindStep(m);
   BindLease(m);
+  BindPhysical(m);
+  BindRerecorder(m);
   nb::class_<graph::ScratchArena>(m, "ScratchArena")
       .def_prop_ro("size", [](const graph::ScratchArena& self) { return self.size().count(); });
   m.def(
@@ -453,7 +379,7 @@ void BindGraph(nb::module_& m) {
           "bind",
           [](const ExecutableRef& self, const nb::dict& buffers) {
             const std::shared_ptr<OwnedExecutable> executable = self.owner;
-            for (Bound& each : self.ReadAll(buffers)) {
+            for (Bound& each : self.reader.ReadAll(buffers)) {
               Check(WithoutInterpreter([&] { return executable->Bind(std::move(each)); }));
             }
           },
@@ -465,7 +391,7 @@ void BindGraph(nb::module_& m) {
           "bind_step",
           [](const ExecutableRef& self, const LeaseRef& lease, const nb::dict& buffers) {
             const std::shared_ptr<OwnedLease> owner = lease.Get();
-            std::vector<Bound> bound = self.ReadAll(buffers);
+            std::vector<Bound> bound = self.reader.ReadAll(buffers);
             owner->Do([&](graph::Lease& its) {
               for (Bound& each : bound) {
                 Check(its.Bind(BindingId{each.binding}, each.buffer));
@@ -503,7 +429,7 @@ void BindGraph(nb::module_& m) {
   m.def("create_executable", &CreateExecutable, nb::arg("program"), nb::arg("slots"),
         nb::arg("eager"), nb::arg("patience"), nb::arg("kept_traces"), nb::arg("warm_up"),
         nb::arg("scratch").none(), nb::arg("budget").none(), nb::arg("alias_outputs"),
-        nb::arg("array_type"), nb::arg("span"));
+        nb::arg("array_type"), nb::arg("physical_type"), nb::arg("span"));
 }
 
 }  // namespace keel::python

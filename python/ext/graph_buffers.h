@@ -7,11 +7,13 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "device.h"
 #include "errors.h"
 #include "keel/graph/binding.h"
 #include "keel/graph/executable.h"
+#include "keel/graph/program.h"
 #include "storage.h"
 
 namespace keel::python {
@@ -25,23 +27,42 @@ struct Bound {
   std::shared_ptr<Storage> storage;  // of an array; null: the caller keeps and orders it
 };
 
-// Reads what Python has as a buffer: an array, an address, (address, size[, generation]), or what
-// `span`, a function of Python's, makes one of these tuples of.
-class BufferReader {
- public:
-  BufferReader(nb::object array_type, nb::object span)
-      : array_type_(std::move(array_type)),
-        span_(std::move(span)),
-        storage_name_(nb::steal(PyUnicode_InternFromString("_storage"))) {}
+// Which bindings commands write. Of a resident one the declared access does not tell.
+std::vector<bool> WrittenIn(const graph::Program& program);
 
-  // TypeError and ValueError name the binding.
-  Bound Read(std::uint32_t binding, nb::handle value, const graph::BindingSpec& spec,
-             const DeviceRef& device) const;
+// The types and functions of Python's that buffers are recognised by.
+struct BufferTypes {
+  nb::object array;     // keel.Array
+  nb::object physical;  // keel.graph.PhysicalMemory
+  nb::object span;      // makes (address, size[, generation]) of anything else
+};
+
+// Reads what Python gives the steps of a program: an array, physical memory, an address, a tuple as
+// `span` makes it, or what it can make one of; and the stream. With the interpreter's lock.
+class StepReader {
+ public:
+  StepReader(DeviceRef device, std::shared_ptr<const graph::Program> program, BufferTypes types);
+
+  // TypeError and ValueError name the binding; NotFoundError: there is none of that name.
+  std::vector<Bound> ReadAll(const nb::dict& buffers) const;
+  // A stream of ours, or the number of another library's.
+  std::shared_ptr<OwnedStream> StreamOf(nb::handle stream);
 
  private:
-  nb::object array_type_;
-  nb::object span_;
+  Bound Read(nb::handle name, nb::handle value) const;
+  Bound ReadBuffer(std::uint32_t binding, nb::handle value) const;
+  Bound FromArray(std::uint32_t binding, nb::handle array) const;
+  Bound FromPhysical(std::uint32_t binding, nb::handle memory) const;
+  void CheckDevice(std::uint32_t binding, const Storage& storage) const;
+
+  DeviceRef device_;
+  std::shared_ptr<const graph::Program> program_;
+  BufferTypes types_;
   nb::object storage_name_;
+  nb::object raw_name_;
+  nb::dict indices_;  // of bindings, by name
+  // The stream that was last named by its number.
+  std::shared_ptr<OwnedStream> borrowed_;
 };
 
 }  // namespace keel::python

@@ -103,11 +103,6 @@ class Builder {
   std::uint32_t Bind(const std::string& name, std::uint64_t size, const std::string& access,
                      const std::string& policy) {
     const graph::Policy chosen = Take(graph::ParsePolicy(policy));
-    if (chosen == graph::Policy::kRemap) {
-      python::Check(Unimplemented("binding '" + name +
-                                  "': physical memory, which is remapped, has no object in "
-                                  "Python"));
-    }
     return builder()
         .Bind({.name = name, .size = Bytes(size), .access = AccessOf(access), .policy = chosen})
         .index;

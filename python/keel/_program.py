@@ -274,7 +274,8 @@ class Program:
         """Declare a binding: so many bytes, or an array of this shape and type. Its index.
 
         ``access``: ``"in"``, ``"out"``, ``"in-out"``, ``"scratch"``, ``"resident"``. ``policy``:
-        ``"auto"``, ``"resident"``, ``"in-place"``, ``"copy"``, ``"patch"``, ``"retrace"``.
+        ``"auto"``, ``"resident"``, ``"in-place"``, ``"copy"``, ``"patch"``, ``"remap"`` (of
+        :class:`PhysicalMemory`), ``"retrace"``.
         """
         if name in _TAKEN:
             raise ValueError(f"{name!r} is an argument of Executable.step: choose another name")

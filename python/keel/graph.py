@@ -21,13 +21,15 @@ bindings, policies and slots.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeAlias
 
 from keel import _keel
-from keel._array import Array
+from keel._array import Array, ShapeLike, _shape_of
+from keel._dtypes import DTypeLike, dtype_of
 from keel._program import (
     Binding,
     Call,
@@ -48,7 +50,7 @@ from keel._program import (
 )
 from keel._selection import DeviceLike, open_device
 from keel._spans import span_of
-from keel._stream import Stream, _current
+from keel._stream import Stream, _current, stream_of
 
 __all__ = [
     "Action",
@@ -60,8 +62,10 @@ __all__ = [
     "MemoryBudget",
     "Module",
     "Operand",
+    "PhysicalMemory",
     "Program",
     "Report",
+    "Rerecorder",
     "ScratchArena",
     "Step",
     "f32",
@@ -76,8 +80,8 @@ __all__ = [
     "write",
 ]
 
-# What can be bound: a keel.Array, an address, (address, bytes[, generation]), or another library's
-# tensor, by __cuda_array_interface__ or __dlpack__.
+# What can be bound: a keel.Array, a PhysicalMemory, an address, (address, bytes[, generation]), or
+# another library's tensor, by __cuda_array_interface__ or __dlpack__.
 BufferLike: TypeAlias = Any
 
 # --- Memory that executables share ----------------------------------------------------------------
@@ -112,6 +116,77 @@ class MemoryBudget:
     @property
     def used(self) -> int:
         return self._raw.used
+
+
+# --- Physical memory ------------------------------------------------------------------------------
+
+
+class PhysicalMemory:
+    """Physical memory in one whole handle, for bindings with the policy ``"remap"``: a step maps
+    the memory itself where the graph looks, and nothing is copied.
+
+    ``nbytes`` is a multiple of the device's granularity
+    (``keel.device.capabilities()["granularity"]``): the binding's own size, rounded up. It is
+    filled and read through :meth:`array`, and belongs to ``stream`` as arrays do: steps that it is
+    given to are ordered with that.
+
+        with graph.PhysicalMemory(2 << 20) as memory:
+            memory.array(1024, "float32").copy_from(batch)
+            executable.step(x=memory)
+
+    As a context it is closed at the end.
+    """
+
+    __slots__ = ("_raw",)
+
+    def __init__(
+        self, nbytes: int, *, device: DeviceLike = None, stream: Stream | None = None
+    ) -> None:
+        self._raw = _keel.create_physical_memory(stream_of(stream, device)._raw, nbytes)
+
+    @property
+    def address(self) -> int:
+        """Where it is for its owner, wherever else it is mapped."""
+        return self._raw.address
+
+    @property
+    def nbytes(self) -> int:
+        return self._raw.size
+
+    @property
+    def device(self) -> str:
+        return self._raw.stream.device_name
+
+    @property
+    def closed(self) -> bool:
+        return self._raw.closed
+
+    def array(self, shape: ShapeLike | None = None, dtype: DTypeLike = "uint8") -> Array:
+        """An array over its first bytes; without a shape, over all of them. It keeps the memory."""
+        kind = dtype_of(dtype)
+        lengths = (self.nbytes // kind.itemsize,) if shape is None else _shape_of(shape)
+        return Array._of(self._raw.view(math.prod(lengths) * kind.itemsize), lengths, kind)
+
+    def close(self) -> None:
+        """Let go. The address goes with the last array over it, when the device's own streams are
+        past what they have queued; an executable keeps the memory until other memory is mapped in
+        its place. Work on other libraries' streams must be done. Again: nothing."""
+        self._raw.close()
+
+    def __enter__(self) -> PhysicalMemory:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"{self.nbytes} bytes on {self.device}"
+        return f"<keel.graph.PhysicalMemory {where}>"
 
 
 # --- Reports --------------------------------------------------------------------------------------
@@ -355,6 +430,7 @@ class Executable:
             None if budget is None else budget._raw,
             alias_outputs,
             Array,
+            PhysicalMemory,
             span_of,
         )
         self._device = program.device
@@ -430,13 +506,7 @@ class Executable:
     # --- For this module ---
 
     def _stream_of(self, stream: Stream | int | None) -> _keel.Stream | int:
-        if stream is None:
-            scope = _current.get()
-            if scope is None:
-                return self._default
-            current = scope.streams.get(self._device)
-            return self._default if current is None else current._raw
-        return stream._raw if isinstance(stream, Stream) else stream
+        return _stream_of(stream, self._device, self._default)
 
     def _index(self, binding: int | str) -> int:
         return binding if isinstance(binding, int) else self._program._find(binding).index
@@ -445,3 +515,68 @@ class Executable:
         if isinstance(binding, str):
             return self._program._find(binding)
         return list(self._program._bindings.values())[binding]
+
+
+def _stream_of(
+    stream: Stream | int | None, device: str, default: _keel.Stream
+) -> _keel.Stream | int:
+    if stream is None:
+        scope = _current.get()
+        if scope is None:
+            return default
+        current = scope.streams.get(device)
+        return default if current is None else current._raw
+    return stream._raw if isinstance(stream, Stream) else stream
+
+
+# --- The program recorded again in every step -----------------------------------------------------
+
+
+class Rerecorder:
+    """The program recorded again in every step, as one does whose addresses move and who has only
+    what a device's library offers: to be compared with, and for programs that run a few times only.
+
+    ``update``: the graph of the last step is rewritten, if the device can; otherwise each step
+    makes a new one. The results are those of an :class:`Executable`. It is one thread's at a time,
+    and as a context it is closed at the end.
+    """
+
+    __slots__ = ("_default", "_device", "_program", "_raw")
+
+    def __init__(self, program: Program, *, update: bool = False) -> None:
+        self._program = program  # has what is called
+        self._raw = _keel.create_rerecorder(
+            program._program(), update, Array, PhysicalMemory, span_of
+        )
+        self._device = program.device
+        self._default = _keel.default_stream(program._device)
+
+    @property
+    def program(self) -> Program:
+        return self._program
+
+    def run(self, *, stream: Stream | int | None = None, **buffers: BufferLike) -> None:
+        """Queue a step. Every binding but scratch is given, in every step; see
+        :meth:`Executable.step` for streams and buffers. The first step of a program with traced
+        functions runs without a graph."""
+        self._raw.run(_stream_of(stream, self._device, self._default), buffers)
+
+    def stats(self) -> dict[str, int]:
+        """Totals since it was made: steps, captured (graphs), instantiated and updated (of
+        these)."""
+        return self._raw.stats()
+
+    def close(self) -> None:
+        """Give back what it has. Waits for nothing; steps that were queued run. Again: nothing."""
+        self._raw.close()
+
+    def __enter__(self) -> Rerecorder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

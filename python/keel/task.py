@@ -280,7 +280,7 @@ class Orchestrator:
                 )
             if program:
                 raise ValueError("python_workers have their own program: leave worker_program out")
-            from keel import _task_worker  # which imports multiprocessing: only for those who use it
+            from keel import _task_worker  # imports multiprocessing: for those who use it
 
             self._preparation = _task_worker.preparation()
             program, words = _task_worker.command()

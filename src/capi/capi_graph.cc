@@ -71,13 +71,28 @@ Result<graph::ExecutableOptions> OptionsOf(const keel_executable_options& from) 
   return options;
 }
 
-Result<graph::Buffer> BufferOf(const keel_buffer* from) {
+// For an executable of this device.
+Result<graph::Buffer> BufferOf(const keel_buffer* from, const DeviceMemory& device) {
   keel_buffer given{};
   KEEL_TRY(Read(from, "buffer", given));
-  return graph::Buffer{.address = DeviceAddress(given.address),
+  graph::Buffer buffer{.address = DeviceAddress(given.address),
                        .size = Bytes(given.size),
                        .generation = given.generation,
                        .memory = nullptr};
+  if (given.memory == nullptr) return buffer;
+  KEEL_ASSIGN(const auto object, Find(given.memory));
+  if (object->memory->device() != device.device()) {
+    return InvalidArgument(
+        fmt::format("the physical memory is of device {}, the executable of device {}",
+                    object->memory->name().ToString(), device.name().ToString()));
+  }
+  const MutexLock lock(object->mutex);
+  buffer.memory = object->block.memory();
+  if (!buffer.address) {
+    buffer.address = object->block.address();
+    buffer.size = object->block.size();
+  }
+  return buffer;
 }
 
 template <class Body>
@@ -225,6 +240,7 @@ keel_status keel_executable_create(keel_program program, const keel_executable_o
     KEEL_ASSIGN(auto wanted, capi::OptionsOf(given));
     auto made = std::make_shared<capi::ExecutableObject>();
     made->memory = object->memory;
+    made->aliased = wanted.alias_outputs;
     KEEL_ASSIGN(made->executable, keel::graph::Executable::Create(object->program, object->memory,
                                                                   std::move(wanted)));
     KEEL_ASSIGN(*executable, capi::Add<keel_executable>(std::move(made)));
@@ -239,7 +255,7 @@ keel_status keel_executable_close(keel_executable executable) {
 keel_status keel_executable_bind(keel_executable executable, uint32_t binding,
                                  const keel_buffer* buffer) {
   return capi::OnExecutable(__func__, executable, [&](capi::ExecutableObject& object) -> Status {
-    KEEL_ASSIGN(auto given, capi::BufferOf(buffer));
+    KEEL_ASSIGN(auto given, capi::BufferOf(buffer, *object.memory));
     return object.executable->Bind(BindingId{binding}, std::move(given));
   });
 }
@@ -250,6 +266,7 @@ keel_status keel_executable_acquire(keel_executable executable, keel_stream stre
     KEEL_TRY(capi::NotNull(lease, "lease"));
     auto made = std::make_shared<capi::LeaseObject>();
     made->memory = object.memory;
+    made->aliased = object.aliased;
     KEEL_ASSIGN(made->stream, capi::Find(object.memory, stream));
     KEEL_ASSIGN(made->lease, object.executable->Acquire(made->stream->stream.get(),
                                                         capi::DeadlineOf(timeout_ns)));
@@ -296,7 +313,7 @@ keel_status keel_executable_get_stats(keel_executable executable, keel_executabl
 
 keel_status keel_lease_bind(keel_lease lease, uint32_t binding, const keel_buffer* buffer) {
   return capi::OnLease(__func__, lease, [&](capi::LeaseObject& object) -> Status {
-    KEEL_ASSIGN(const auto given, capi::BufferOf(buffer));
+    KEEL_ASSIGN(const auto given, capi::BufferOf(buffer, *object.memory));
     return object.lease.Bind(BindingId{binding}, given);
   });
 }
@@ -323,6 +340,10 @@ keel_status keel_lease_hold(keel_lease lease, uint32_t binding, keel_output* out
     made->memory = object.memory;
     made->streams.push_back(object.stream);
     KEEL_ASSIGN(made->output, object.lease.Hold(BindingId{binding}));
+    if (object.aliased) {
+      made->range =
+          capi::KnownRange(object.memory->device(), {made->output.address(), made->output.size()});
+    }
     KEEL_ASSIGN(*output, capi::Add<keel_output>(std::move(made)));
     return OkStatus();
   });

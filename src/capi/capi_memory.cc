@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "capi/handles.h"
+#include "capi/known_range.h"
 #include "capi/last_error.h"
 #include "capi/sized_struct.h"
 #include "keel/c.h"
@@ -15,25 +16,28 @@
 namespace keel::capi {
 namespace {
 
-// OK if the bytes are inside one live block.
+// The live block that has the byte at `address`, or what is known beside the allocator's blocks.
+Result<AddressSpan> BlockAt(DeviceMemory& memory, std::uint64_t address, const char* name) {
+  const Result<memory::AllocationInfo> block = memory.allocator().Find(DeviceAddress(address));
+  if (block.ok()) return AddressSpan{block->address, block->requested};
+  if (block.status().code() != StatusCode::kNotFound) return block.status();
+  if (const auto known = KnownRange::Find(*memory.device(), DeviceAddress(address))) return *known;
+  return InvalidArgument(
+      fmt::format("the {}, {:#x}, is in no live block of device {}: it was "
+                  "freed, or never allocated there",
+                  name, address, memory.name().ToString()));
+}
+
+// OK if the bytes are inside one of these.
 Status CheckInside(DeviceMemory& memory, std::uint64_t address, std::uint64_t size,
                    const char* name) {
-  const Result<memory::AllocationInfo> block = memory.allocator().Find(DeviceAddress(address));
-  if (!block.ok()) {
-    if (block.status().code() != StatusCode::kNotFound) return block.status();
-    return InvalidArgument(
-        fmt::format("the {}, {:#x}, is in no live block of device {}: it was "
-                    "freed, or never allocated there",
-                    name, address, memory.name().ToString()));
-  }
-  const std::uint64_t offset = address - block->address.value();
-  if (offset <= block->requested.count() && size <= block->requested.count() - offset) {
-    return OkStatus();
-  }
+  KEEL_ASSIGN(const AddressSpan block, BlockAt(memory, address, name));
+  const std::uint64_t offset = address - block.address.value();
+  if (offset <= block.size.count() && size <= block.size.count() - offset) return OkStatus();
   return InvalidArgument(
       fmt::format("{} bytes from the {} on, {:#x}, are not inside its block, which has {} bytes at "
                   "{:#x}",
-                  size, name, address, block->requested.count(), block->address.value()));
+                  size, name, address, block.size.count(), block.address.value()));
 }
 
 // A call that puts work on a stream: finds both and runs it.

@@ -242,10 +242,6 @@ keel_status keel_program_builder_bind(keel_program_builder builder, const char* 
     if (policy < KEEL_POLICY_AUTO || policy > KEEL_POLICY_RETRACE) {
       return InvalidArgument(fmt::format("there is no policy {} of bindings", policy));
     }
-    if (policy == KEEL_POLICY_REMAP) {
-      return keel::Unimplemented(fmt::format(
-          "binding '{}': physical memory, which is remapped, has no handle in C", name));
-    }
     *binding = object.builder
                    ->Bind({.name = name,
                            .size = Bytes(size),

@@ -416,8 +416,6 @@ static struct graph_program make_program(keel_device device, struct graph_state*
   WRONG(keel_program_builder_bind(builder, "z", 4, 9, 0, &made.x), "access 9");
   WRONG(keel_program_builder_bind(builder, "z", 4, 0, 9, &made.x), "policy 9");
   WRONG(keel_program_builder_bind(builder, "z", 4, 0, 0, NULL), "binding is NULL");
-  REFUSED(keel_program_builder_bind(builder, "z", 4, 0, KEEL_POLICY_REMAP, &made.x),
-          KEEL_STATUS_UNIMPLEMENTED, "'z'");
   arguments[3] = value_argument(&count, 17);
   WRONG(keel_program_builder_kernel(builder, add, NULL, arguments, 4), "arguments[3].value_size");
   WRONG(keel_program_builder_kernel(builder, add, NULL, NULL, 4), "arguments is NULL");

@@ -260,10 +260,16 @@ TEST_F(CapiGraphTest, AHeldOutputThatIsAliasedCannotBeWritten) {
                                  Deadline::Never())
                     .ok());
     EXPECT_THAT(seen, testing::Each(7));
+    seen.fill(0);
+    EXPECT_EQ(keel_copy_to_host(device_, nullptr, seen.data(), read, bytes), KEEL_STATUS_OK)
+        << keel_last_error_message();
+    EXPECT_THAT(seen, testing::Each(7));
     const hal::Fill fill{.destination = DeviceAddress(read), .value = 1, .width = 1, .count = 1};
     EXPECT_EQ(memory->device()->EnqueueFill(stream.get(), fill).ok(), !aliased);
     EXPECT_TRUE(stream.Synchronize(Deadline::Never()).ok());
     EXPECT_EQ(keel_output_close(output), KEEL_STATUS_OK);
+    EXPECT_EQ(keel_copy_to_host(device_, nullptr, seen.data(), read, bytes),
+              aliased ? KEEL_STATUS_INVALID_ARGUMENT : KEEL_STATUS_OK);
     EXPECT_EQ(keel_lease_close(lease), KEEL_STATUS_OK);
     EXPECT_EQ(keel_executable_close(executable), KEEL_STATUS_OK);
   }
@@ -310,6 +316,29 @@ TEST_F(CapiGraphTest, ALibrarysGraphIsPartOfTheStep) {
   EXPECT_EQ(library.graphs.size(), 1u);
   EXPECT_EQ(keel_executable_close(executable), KEEL_STATUS_OK);
   EXPECT_EQ(keel_free(device_, library.address), KEEL_STATUS_OK);
+}
+
+// Memory that work of the device may still use stays where it is.
+TEST_F(CapiGraphTest, PhysicalMemoryIsNotClosedUnderWorkThatRuns) {
+  const auto memory = *memory::ProcessMemory::Global().For({.driver = "sim", .ordinal = 0});
+  const hal::Stream stream = *hal::Stream::Create(memory->device());
+  sim::Controls& controls = *sim::FindControls(*memory->device());
+  keel_physical_memory physical = nullptr;
+  keel_stream borrowed = nullptr;
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+  ASSERT_EQ(keel_physical_memory_create(device_, 2 << 20, &physical), KEEL_STATUS_OK)
+      << keel_last_error_message();
+  ASSERT_EQ(keel_physical_memory_get(physical, &address, &size), KEEL_STATUS_OK);
+  ASSERT_EQ(keel_stream_borrow(device_, stream.get().value, &borrowed), KEEL_STATUS_OK);
+  ASSERT_TRUE(controls.HoldStream(stream.get()).ok());
+  EXPECT_EQ(keel_enqueue_fill(device_, borrowed, address, 7, 1, size), KEEL_STATUS_OK);
+  EXPECT_EQ(keel_physical_memory_close(physical, 1000), KEEL_STATUS_DEADLINE_EXCEEDED);
+  EXPECT_EQ(keel_physical_memory_get(physical, &address, &size), KEEL_STATUS_OK) << "as before";
+  ASSERT_TRUE(controls.ReleaseStream(stream.get()).ok());
+  EXPECT_EQ(keel_physical_memory_close(physical, -1), KEEL_STATUS_OK) << keel_last_error_message();
+  EXPECT_EQ(keel_stream_destroy(borrowed), KEEL_STATUS_OK);
+  EXPECT_TRUE(memory->device()->Health().ok());
 }
 
 // A function that turns to what calls it is refused, and waits for nothing.

@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "capi/handles.h"
+#include "capi/known_range.h"
 #include "keel/graph/executable.h"
 #include "keel/graph/memory_budget.h"
 #include "keel/graph/program.h"
+#include "keel/graph/rerecorder.h"
 #include "keel/graph/scratch_arena.h"
 #include "keel/hal/module.h"
+#include "keel/memory/physical_block.h"
 
 namespace keel::capi {
 
@@ -67,14 +70,23 @@ struct BudgetObject {
   std::shared_ptr<graph::MemoryBudget> budget;
 };
 
+struct PhysicalMemoryObject {
+  std::shared_ptr<DeviceMemory> memory;
+  Mutex mutex;
+  memory::PhysicalBlock block KEEL_GUARDED_BY(mutex);  // none: another thread closed it
+  KnownRange range KEEL_GUARDED_BY(mutex);
+};
+
 struct ExecutableObject {
   std::shared_ptr<DeviceMemory> memory;
+  bool aliased = false;  // its outputs are held at addresses that the allocator does not know
   std::unique_ptr<graph::Executable> executable;
 };
 
 struct LeaseObject {
   std::shared_ptr<DeviceMemory> memory;
   std::shared_ptr<StreamObject> stream;
+  bool aliased = false;
   graph::Lease lease;
   OneAtATime calls;
 };
@@ -84,6 +96,14 @@ struct OutputObject {
   // Its step's, and those that read it: it is let go on them.
   std::vector<std::shared_ptr<StreamObject>> streams;
   graph::HeldOutput output;
+  KnownRange range;  // empty: in a block of the allocator
+  OneAtATime calls;
+};
+
+struct RerecorderObject {
+  std::shared_ptr<DeviceMemory> memory;
+  std::vector<std::shared_ptr<StreamObject>> streams;  // that have steps of it
+  std::unique_ptr<graph::Rerecorder> rerecorder;
   OneAtATime calls;
 };
 

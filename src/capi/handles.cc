@@ -19,9 +19,10 @@ namespace {
 
 // From the top: a mark that no pointer of a program has, the kind, the generation of forks, and a
 // number.
-constexpr std::uint64_t kMark = 0x4b;
-constexpr int kMarkShift = 56;
+constexpr std::uint64_t kMark = 0x25;
+constexpr int kMarkShift = 57;
 constexpr int kKindShift = 52;
+constexpr std::uint64_t kKindMask = 0x1f;
 constexpr int kForkShift = 40;
 constexpr std::uint64_t kForkMask = 0xfff;
 constexpr std::uint64_t kMostNumber = (std::uint64_t{1} << kForkShift) - 1;
@@ -38,13 +39,16 @@ struct KindList {
   }
   static constexpr std::size_t kCount = sizeof...(Handles);
 };
-using Kinds = KindList<keel_device, keel_stream, keel_module, keel_kernel, keel_program_builder,
-                       keel_program, keel_scratch_arena, keel_memory_budget, keel_executable,
-                       keel_lease, keel_output, keel_orchestrator, keel_task, keel_task_call>;
+using Kinds =
+    KindList<keel_device, keel_stream, keel_module, keel_kernel, keel_program_builder, keel_program,
+             keel_scratch_arena, keel_memory_budget, keel_executable, keel_lease, keel_output,
+             keel_orchestrator, keel_task, keel_task_call, keel_physical_memory, keel_rerecorder>;
+static_assert(Kinds::kCount <= kKindMask);
 constexpr std::array<std::string_view, Kinds::kCount> kNames = {
-    "device",  "stream",        "module",        "kernel",     "program builder",
-    "program", "scratch arena", "memory budget", "executable", "lease",
-    "output",  "orchestrator",  "task",          "task call"};
+    "device",     "stream",        "module",        "kernel",     "program builder",
+    "program",    "scratch arena", "memory budget", "executable", "lease",
+    "output",     "orchestrator",  "task",          "task call",  "physical memory",
+    "re-recorder"};
 
 template <class Handle>
 constexpr std::uint64_t kKindOf = Kinds::NumberOf<Handle>();
@@ -63,7 +67,7 @@ std::string Named(std::uint64_t kind) {
 // What can be told without the table.
 Status CheckShape(std::uint64_t value, std::uint64_t wanted) {
   if (value == 0) return InvalidArgument(fmt::format("the {} is NULL", NameOf(wanted)));
-  const std::uint64_t found = (value >> kKindShift) & 0xf;
+  const std::uint64_t found = (value >> kKindShift) & kKindMask;
   if (value >> kMarkShift != kMark || NameOf(found).empty()) {
     return InvalidArgument(fmt::format("{:#x} is not the handle of {}", value, Named(wanted)));
   }
@@ -177,6 +181,8 @@ KEEL_CAPI_HANDLE(keel_memory_budget);
 KEEL_CAPI_HANDLE(keel_executable);
 KEEL_CAPI_HANDLE(keel_lease);
 KEEL_CAPI_HANDLE(keel_output);
+KEEL_CAPI_HANDLE(keel_physical_memory);
+KEEL_CAPI_HANDLE(keel_rerecorder);
 KEEL_CAPI_HANDLE(keel_orchestrator);
 KEEL_CAPI_HANDLE(keel_task);
 KEEL_CAPI_HANDLE(keel_task_call);

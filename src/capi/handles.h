@@ -30,9 +30,11 @@ struct BuilderObject;
 struct ProgramObject;
 struct ArenaObject;
 struct BudgetObject;
+struct PhysicalMemoryObject;
 struct ExecutableObject;
 struct LeaseObject;
 struct OutputObject;
+struct RerecorderObject;
 // And those of keel/c_task.h: task_objects.h.
 struct OrchestratorObject;
 struct TaskObject;
@@ -83,6 +85,14 @@ struct Behind<keel_lease> {
 template <>
 struct Behind<keel_output> {
   using Object = OutputObject;
+};
+template <>
+struct Behind<keel_physical_memory> {
+  using Object = PhysicalMemoryObject;
+};
+template <>
+struct Behind<keel_rerecorder> {
+  using Object = RerecorderObject;
 };
 template <>
 struct Behind<keel_orchestrator> {

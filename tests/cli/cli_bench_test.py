@@ -73,6 +73,11 @@ class BenchTest(CliTest):
         # for everything, each of the 37 buffers of a step comes and goes.
         self.assertEqual([calls[kind] for kind in kinds], [0, 0, 2 * 37])
 
+    def test_primitives(self):
+        found = self.measured("primitives", ("ns", "GB/s"))
+        self.assertEqual(list(found), ["rewrite a command", "kernels of a step that copies",
+                                       "copy by kernels"])
+
     def test_text(self):
         run = keel("bench", "host", "--device", "sim:0")
         self.assert_ok(run)
@@ -114,9 +119,11 @@ class GraphTest(CliTest):
         for kind, own in (("explicit", "patch"), ("traced", "retrace")):
             def policies(moving):
                 return {key[4] for key in found if key[:4] == (100, moving, 4096, kind)}
-            self.assertEqual(policies("none"), always | {own, "in-place"})
+            self.assertEqual(policies("none"), always | {own, "copy-table", "in-place", "resident"})
             for moving in ("one", "half", "all"):
-                self.assertEqual(policies(moving), always | {own})
+                self.assertEqual(policies(moving), always | {own, "copy-table"})
+            # Its rows go with the launch.
+            self.assertNotIn((10, "half", 4096, kind, "copy-table"), found)
 
     def test_calls_of_a_step(self):
         def calls(moving, kind, policy):
@@ -126,7 +133,7 @@ class GraphTest(CliTest):
         recording = {"LaunchKernel": 100, "BeginCapture": 1, "EndCapture": 1, "DestroyGraph": 1,
                      "LaunchGraph": 1}
         for kind in ("explicit", "traced"):
-            for policy in ("bare", "in-place", "copy", "auto"):
+            for policy in ("bare", "resident", "in-place", "copy", "copy-table", "auto"):
                 self.assertEqual(calls("none", kind, policy), {"LaunchGraph": 1}, policy)
             for moving in ("none", "half"):
                 self.assertEqual(calls(moving, kind, "eager"), {"LaunchKernel": 100})
@@ -135,6 +142,8 @@ class GraphTest(CliTest):
                 self.assertEqual(calls(moving, kind, "update"), recording | {"UpdateExec": 1})
             # Whatever moves: the addresses go with the launch, all in one call, and the graph copies.
             self.assertEqual(calls("half", kind, "copy"), {"SetNodeParams": 1, "LaunchGraph": 1})
+            # Rows that are too many for that are in a table, which the host writes without a call.
+            self.assertEqual(calls("half", kind, "copy-table"), {"LaunchGraph": 1})
         patched = calls("half", "explicit", "patch")
         self.assertEqual(sorted(patched), ["LaunchGraph", "SetNodeParams"])
         self.assertGreaterEqual(patched["SetNodeParams"], 32)
@@ -145,6 +154,14 @@ class GraphTest(CliTest):
         for (_, _, size, _, policy), entry in found.items():
             # Ten bindings; all are copied in, and the half that is written is copied out.
             self.assertEqual(entry["bytes_copied"], 15 * size if policy == "copy" else 0)
+
+    def test_bytes_of_what_stays_and_of_the_table(self):
+        found = self.costs("--quick", "--commands", "100", "--moving", "none", "--policy",
+                           "resident,copy,copy-table")
+        for (*_, policy), entry in found.items():
+            # 64 bindings, half of them copied out as well; the table has one more, of 64 floats.
+            self.assertEqual(entry["bytes_copied"],
+                             {"resident": 0, "copy": 96 * 4096, "copy-table": 96 * 4096 + 256}[policy])
 
     def test_remap(self):
         found = self.costs("--commands", "10", "--policy", "remap", "--moving", "one,half")
@@ -163,6 +180,7 @@ class GraphTest(CliTest):
         self.assertIn("on sim device 0", run.stdout)
         self.assertRegex(run.stdout, r"(?m)^ +10  explicit +4 KiB  one +patch +[\d.]+ +[\d.]+ +0 B"
                                      r"  SetNodeParams 2, LaunchGraph 1$")
+        self.assertRegex(run.stdout, r"(?m)^auto reckons with [\d.]+ us of the host to rewrite a command")
 
     def test_mistakes(self):
         self.assert_fails(keel("bench", "graph", "--policy", "hope"), 2, "'hope'", "re-record")

@@ -454,8 +454,6 @@ def test_bindings_that_make_no_sense() -> None:
         program.binding("a", 16, access="inout")
     with pytest.raises(keel.InvalidArgumentError, match="no policy 'alias'"):
         program.binding("a", 16, policy="alias")
-    with pytest.raises(keel.UnsupportedError, match="'a': physical memory"):
-        program.binding("a", 16, policy="remap")
 
 
 def test_commands_that_make_no_sense() -> None:

@@ -18,6 +18,8 @@
 #include "command.h"
 #include "format.h"
 #include "keel/base/version.h"
+#include "keel/graph/primitive_costs.h"
+#include "keel/memory/process_memory.h"
 #include "measure.h"
 #include "progress.h"
 #include "table.h"
@@ -36,7 +38,8 @@ struct Options {
   std::vector<std::string> transports;
 };
 
-constexpr std::string_view kKinds[] = {"alloc", "churn", "graph", "host", "h2d", "task", "train"};
+constexpr std::string_view kKinds[] = {"alloc", "churn",      "graph", "host",
+                                       "h2d",   "primitives", "task",  "train"};
 
 void PrintJson(const Json& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
@@ -168,6 +171,19 @@ std::string FormatCalls(std::vector<std::pair<std::string_view, double>> calls) 
   return text;
 }
 
+// What `auto` reckoned with, under its rows.
+Status PrintPrimitives(const BenchSetting& setting) {
+  KEEL_ASSIGN(const auto memory, memory::DeviceMemory::Create(setting.device, setting.config));
+  KEEL_ASSIGN(const graph::PrimitiveCosts costs, graph::CostsOf(memory));
+  fmt::print(
+      "\nauto reckons with {:.2f} us of the host to rewrite a command, and of the device with "
+      "{:.2f} "
+      "us\nfor the kernels of a step that copies and {:.0f} GB/s for its bytes (keel bench "
+      "primitives).\n",
+      costs.patch_us, costs.copy_step_us, costs.copy_bytes_per_us / 1000);
+  return OkStatus();
+}
+
 ExitCode MeasureGraphs(const Options& options, const BenchSetting& setting) {
   const auto cases = GraphCases(setting, options.graph);
   if (!cases.ok()) return ReportError("bench", cases.status());
@@ -203,10 +219,11 @@ ExitCode MeasureGraphs(const Options& options, const BenchSetting& setting) {
   }
   if (options.json) {
     PrintJson(list);
-  } else {
-    fmt::print("{}", table.ToString(Style(stdout)));
+    return kSuccess;
   }
-  return kSuccess;
+  fmt::print("{}", table.ToString(Style(stdout)));
+  const Status printed = PrintPrimitives(setting);
+  return printed.ok() ? kSuccess : ReportError("bench", printed);
 }
 
 ExitCode MeasureTasks(const Options& options, const BenchSetting& setting,
@@ -328,6 +345,7 @@ ExitCode Run(const Options& options) {
   if (options.what == "task") return MeasureTasks(options, setting, process);
   if (options.what == "host") return Measure(options, HostCases(setting));
   if (options.what == "h2d") return Measure(options, CopyCases(setting));
+  if (options.what == "primitives") return Measure(options, PrimitiveCases(setting));
   if (options.what == "train") return Measure(options, TrainCases(setting));
   return Measure(options, AllocCases(setting));
 }
@@ -381,6 +399,7 @@ Command AddBench(CLI::App& parent) {
                   "       it: re-recorded, updated, copied, patched, remapped, traced again\n"
                   "host:  pinned host memory, pairs and what is held beyond what is asked for\n"
                   "h2d:   copies between pageable memory and the device, own and staged\n"
+                  "primitives: what the policies of graphs are made of, as auto reckons with it\n"
                   "task:  a task that does nothing through the whole pipeline, beside a bare\n"
                   "       round trip between two threads, processes or ranks\n"
                   "train: a training step with memory of several kinds, and the calls it makes")

@@ -35,10 +35,10 @@ using Clock = std::chrono::steady_clock;
 constexpr std::pair<Moving, std::string_view> kMovings[] = {
     {Moving::kNone, "none"}, {Moving::kOne, "one"}, {Moving::kHalf, "half"}, {Moving::kAll, "all"}};
 constexpr std::pair<Way, std::string_view> kWays[] = {
-    {Way::kBare, "bare"},     {Way::kEager, "eager"},      {Way::kRerecord, "re-record"},
-    {Way::kUpdate, "update"}, {Way::kInPlace, "in-place"}, {Way::kCopy, "copy"},
-    {Way::kPatch, "patch"},   {Way::kRemap, "remap"},      {Way::kRetrace, "retrace"},
-    {Way::kAuto, "auto"}};
+    {Way::kBare, "bare"},     {Way::kEager, "eager"},          {Way::kRerecord, "re-record"},
+    {Way::kUpdate, "update"}, {Way::kResident, "resident"},    {Way::kInPlace, "in-place"},
+    {Way::kCopy, "copy"},     {Way::kCopyTable, "copy-table"}, {Way::kPatch, "patch"},
+    {Way::kRemap, "remap"},   {Way::kRetrace, "retrace"},      {Way::kAuto, "auto"}};
 
 // Of each kernel: so few that the time is that of launching.
 constexpr std::uint64_t kElements = 64;
@@ -46,6 +46,9 @@ constexpr Bytes kUsed{kElements * sizeof(float)};
 constexpr hal::LaunchDims kDims{.grid = {1, 1, 1}, .block = {64, 1, 1}};
 
 constexpr std::uint32_t kMostBindings = 64;
+// Every other one is copied out as well.
+static_assert(kMostBindings + kMostBindings / 2 == hal::kernels::kMostRows,
+              "so that one more makes a table of the rows");
 // Buffers beyond those that a step uses: so many steps pass before a binding is again where it was,
 // more than there are traces in a slot's cache.
 constexpr std::uint32_t kSpare = 16;
@@ -289,9 +292,12 @@ class Replayed : public Runner {
 
 Policy PolicyOf(Way way) {
   switch (way) {
+    case Way::kResident:
+      return Policy::kResident;
     case Way::kInPlace:
       return Policy::kInPlace;
     case Way::kCopy:
+    case Way::kCopyTable:
       return Policy::kCopy;
     case Way::kPatch:
       return Policy::kPatch;
@@ -324,6 +330,10 @@ Result<std::shared_ptr<const graph::Program>> MakeProgram(const Place& place, co
     }
     uses.push_back({.binding = builder.Bind(std::move(spec)),
                     .access = written ? hal::Access::kReadWrite : hal::Access::kRead});
+  }
+  if (shape.way == Way::kCopyTable) {
+    // Nobody's: it is there for its row.
+    builder.Bind({.name = "extra", .size = kUsed, .policy = Policy::kCopy});
   }
   if (shape.traced) {
     builder.Traced(
@@ -372,6 +382,9 @@ Result<std::unique_ptr<Runner>> MakeRunner(const std::shared_ptr<Place>& place, 
     for (std::uint32_t i = buffers.moving(); i < shape.bindings(); ++i) {
       KEEL_TRY(executable->Bind(BindingId{i}, buffers.At(i, 0)));
     }
+  }
+  if (shape.way == Way::kCopyTable) {
+    KEEL_TRY(executable->Bind(BindingId{shape.bindings()}, buffers.At(0, 0)));
   }
   runner = std::make_unique<Replayed>(std::move(executable), stream, buffers);
   return runner;
@@ -560,8 +573,11 @@ class Group {
 bool MakesSense(const Shape& shape, const hal::Capabilities& can) {
   const std::uint32_t moving = shape.moving_bindings();
   switch (shape.way) {
+    case Way::kResident:
     case Way::kInPlace:
       return moving == 0;
+    case Way::kCopyTable:
+      return shape.bindings() == kMostBindings;
     case Way::kUpdate:
       return can.graph_update;
     case Way::kPatch:

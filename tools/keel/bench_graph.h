@@ -23,8 +23,10 @@ enum class Way : std::uint8_t {
   kEager,     // no graph: every kernel is launched
   kRerecord,  // captured and instantiated in every step
   kUpdate,    // captured in every step, the instantiated graph updated
+  kResident,  // where nothing moves, as for kInPlace
   kInPlace,
   kCopy,
+  kCopyTable,  // kCopy with one row more than go with the launch: the graph looks them up
   kPatch,
   kRemap,
   kRetrace,

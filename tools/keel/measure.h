@@ -43,6 +43,8 @@ std::vector<BenchCase> AllocCases(const BenchSetting& setting);
 std::vector<BenchCase> HostCases(const BenchSetting& setting);
 // Of copies between pageable memory and the device: the device's own and staged ones.
 std::vector<BenchCase> CopyCases(const BenchSetting& setting);
+// Of what the policies of graphs are made of, as `auto` reckons with it.
+std::vector<BenchCase> PrimitiveCases(const BenchSetting& setting);
 // Of a training step with memory of several kinds: its time, and the memory calls that it makes.
 std::vector<BenchCase> TrainCases(const BenchSetting& setting);
 
