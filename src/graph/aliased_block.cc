@@ -9,9 +9,8 @@ Result<AliasedBlock::View> AliasedBlock::Map(const std::shared_ptr<hal::Device>&
                                              hal::Access access) {
   View view;
   KEEL_ASSIGN(view.range, hal::AddressRange::Create(device, memory.size()));
-  const hal::AccessGrant grant{.device = device->id(), .access = access};
-  KEEL_ASSIGN(view.mapping,
-              hal::Mapping::Create(view.range, Offset(0), memory.memory(), {&grant, 1}));
+  KEEL_ASSIGN(view.mapping, hal::Mapping::Create(view.range, Offset(0), memory.memory(),
+                                                 memory.GrantsFor(access)));
   return view;
 }
 

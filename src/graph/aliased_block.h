@@ -1,5 +1,6 @@
 // AliasedBlock: device memory at two addresses. Commands write through the one; through the other,
-// the same bytes can only be read.
+// the same bytes can only be read. The peers that the allocator has when it is made reach both, as
+// they reach the allocator's memory.
 //
 // The memory is the device allocator's to give (whole_memory.h), in its limit and its statistics.
 // Nothing may use either address when the block goes.

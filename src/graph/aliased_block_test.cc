@@ -101,6 +101,51 @@ TEST_F(AliasTest, TheBudgetReckonsWithIt) {
             StatusCode::kResourceExhausted);
 }
 
+// R4: a peer reads what is held, and cannot write it; one that can have no access is left out.
+TEST_F(AliasTest, PeersReadAHeldOutputAndCannotWriteIt) {
+  for (const bool peers : {true, false}) {
+    const auto driver =
+        Need(sim::CreateSimDriver({.devices = 2, .memory = 1_GiB, .peers = peers, .arena = 8_GiB}));
+    Bench bench(Need(driver->Open(0)));
+    Bench peer(Need(driver->Open(1)));
+    ASSERT_TRUE(IsOk(bench.memory()->allocator().AddPeer(peer.inner())));
+    ProgramBuilder builder("filling");
+    const BindingId y = builder.Bind(
+        {.name = "y", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kInPlace});
+    builder.Fill({y, hal::Access::kWrite}, 0x3f800000, 4);
+    const auto executable = Need(Executable::Create(
+        Need(std::move(builder).Build()), bench.memory(), {.slots = 1, .alias_outputs = true}));
+    Lease lease = Need(executable->Acquire(bench.stream(), Soon()));
+    ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+    ASSERT_TRUE(IsOk(lease.Wait(Soon())));
+    const HeldOutput held = Need(lease.Hold(y));
+    EXPECT_EQ(bench.Read(held.address()), Same(1));
+    // By a kernel of the peer's: a copy is the driver's and needs no access.
+    const Buffer twice = peer.Filled(-1);
+    const std::array arguments = {
+        hal::KernelArg::In(held.address(), kSize), hal::KernelArg::In(held.address(), kSize),
+        hal::KernelArg::Out(twice.address, kSize), hal::KernelArg::Value(std::uint64_t{kFloats})};
+    if (!peers) {
+      const auto whole = Need(memory::WholeMemory::Create(bench.memory()->allocator(), kSize));
+      const std::vector<hal::AccessGrant> grants = whole.GrantsFor(hal::Access::kRead);
+      ASSERT_EQ(grants.size(), 1u);
+      EXPECT_EQ(grants.front().device, bench.device().id());
+      continue;
+    }
+    ASSERT_TRUE(IsOk(peer.inner()->LaunchKernel(
+        peer.stream(),
+        {.kernel = peer.Kernel(hal::kernels::kAdd), .dims = kDims, .args = arguments})));
+    EXPECT_EQ(peer.Read(twice), Same(2));
+    EXPECT_FALSE(
+        peer.inner()
+            ->EnqueueFill(peer.stream(),
+                          {.destination = held.address(), .value = 0, .width = 4, .count = 1})
+            .ok());
+    EXPECT_EQ(bench.Read(held.address()), Same(1));
+    EXPECT_TRUE(IsOk(peer.inner()->Health()));
+  }
+}
+
 class PlainOnly : public hal::ForwardingDevice {
  public:
   explicit PlainOnly(std::shared_ptr<hal::Device> device)

@@ -52,7 +52,8 @@ std::vector<std::uint32_t> AutoPolicy::Patched(std::span<const std::uint32_t> bi
   for (const std::uint32_t binding : bindings) uses += watches_[binding].commands;
   const double share = uses > 0 ? std::min(static_cast<double>(commands) / uses, 1.0) : 1.0;
   for (const std::uint32_t binding : bindings) {
-    watches_[binding].share = share;
+    // A step that is tried again has rewritten them before, and says nothing of what it cost.
+    if (commands != 0 || uses <= 0) watches_[binding].share = share;
     ++watches_[binding].moves;
     judge |= Enough(watches_[binding]);
   }

@@ -54,6 +54,13 @@ TEST_F(AutoPolicyTest, BeginsPatchedAndLeavesOtherBindingsAlone) {
   EXPECT_EQ(policy.at(1), Policy::kCopy);
 }
 
+// What a step rewrote that failed, its second try finds rewritten.
+TEST_F(AutoPolicyTest, AStepThatIsTriedAgainDoesNotSeemToCostNothing) {
+  AutoPolicy policy = Make(0.1);
+  ASSERT_EQ(Churn(policy, 1, 7), 0u);
+  EXPECT_FALSE(policy.Patched(std::array<std::uint32_t, 1>{0}, 0, 8).empty());
+}
+
 // Copying costs 1.5 us: less than rewriting both commands, more than half of that.
 TEST_F(AutoPolicyTest, CommandsThatAreSharedCostEachBindingItsPart) {
   Layout layout = MakeLayout();

@@ -1,6 +1,6 @@
 // Steps of many threads on many slots and devices, with inputs that change and move, beside the
-// same steps without any graph: bit for bit. On simulated devices, whose streams are delayed, and
-// on the first real one, where there is one.
+// same steps without any graph: bit for bit. Under every policy. On simulated devices, whose
+// streams are delayed, and on the first real one, where there is one.
 #include <cstdlib>
 #include <ostream>
 #include <random>
@@ -34,15 +34,37 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
   static constexpr int kPlaces = 3;
 
   struct Ids {
-    BindingId a, b, middle, sum, total;
+    BindingId a, b, middle, sum, total, weights;
   };
   // One device: the program with graphs, and without.
   struct Rig {
     explicit Rig(std::shared_ptr<hal::Device> inner) : bench(std::move(inner)) {}
     Bench bench;
     Ids ids;
+    hal::MappedMemory weights;  // outlives what is bound to it
     std::unique_ptr<Executable> graph;
     std::unique_ptr<Executable> eager;
+  };
+  // What a thread works with: a stream, and bytes to put in and take out.
+  struct Hands {
+    explicit Hands(const std::shared_ptr<hal::Device>& its)
+        : device(*its), stream(Need(hal::Stream::Create(its))) {}
+    void Put(DeviceAddress at, const std::vector<float>& values) {
+      EXPECT_TRUE(
+          IsOk(device.EnqueueCopy(stream.get(), {.destination = hal::Location::On(device.id(), at),
+                                                 .source = hal::Location::Host(values.data()),
+                                                 .size = kSize})));
+    }
+    std::vector<float> Get(DeviceAddress at) {
+      std::vector<float> values(kFloats);
+      EXPECT_TRUE(
+          IsOk(device.EnqueueCopy(stream.get(), {.destination = hal::Location::Host(values.data()),
+                                                 .source = hal::Location::On(device.id(), at),
+                                                 .size = kSize})));
+      return values;
+    }
+    hal::Device& device;
+    hal::Stream stream;
   };
 
   static std::unique_ptr<Rig> MakeRig(std::shared_ptr<hal::Device> inner, int slots) {
@@ -77,6 +99,48 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
     return rig;
   }
 
+  // The policies that the other program has not: `a` is traced again, `b` and `total` are mapped,
+  // `weights` stay, and `sum` is read through its alias.
+  static std::unique_ptr<Rig> MakeMappedRig(std::shared_ptr<hal::Device> inner, int slots) {
+    auto rig = std::make_unique<Rig>(std::move(inner));
+    ProgramBuilder builder("mapped");
+    Ids& ids = rig->ids;
+    ids.a = builder.Bind({.name = "a", .size = kSize, .policy = Policy::kRetrace});
+    ids.b = builder.Bind({.name = "b", .size = kSize, .policy = Policy::kRemap});
+    ids.middle = builder.Bind({.name = "middle", .size = kSize, .access = BindingAccess::kScratch});
+    ids.weights =
+        builder.Bind({.name = "weights", .size = kSize, .access = BindingAccess::kResident});
+    ids.sum = builder.Bind(
+        {.name = "sum", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kInPlace});
+    ids.total = builder.Bind({.name = "total",
+                              .size = kSize,
+                              .access = BindingAccess::kInOut,
+                              .policy = Policy::kRemap});
+    const hal::KernelHandle add = rig->bench.Kernel(hal::kernels::kAdd);
+    builder.Traced("traced", ReadsAndWrites(ids.a, ids.b, ids.middle),
+                   Adds(add, ids.a, ids.b, ids.middle));
+    builder.Kernel(add, kDims,
+                   {Argument::In(ids.middle), Argument::In(ids.weights), Argument::Out(ids.sum),
+                    Argument::Value(std::uint64_t{kFloats})});
+    builder.Kernel(rig->bench.Kernel(hal::kernels::kAxpy), kDims,
+                   {Argument::In(ids.sum), Argument::InOut(ids.total), Argument::Value(0.37F),
+                    Argument::Value(std::uint64_t{kFloats})});
+    const auto program = Need(std::move(builder).Build());
+    rig->weights = Need(hal::MappedMemory::Create(rig->bench.inner(), kSize));
+    Hands hands(rig->bench.inner());
+    hands.Put(rig->weights.address(), Same(0.125F));
+    EXPECT_TRUE(IsOk(hands.stream.Synchronize(Soon())));
+    const auto make = [&](Mode mode) {
+      auto executable = Need(Executable::Create(
+          program, rig->bench.memory(), {.slots = slots, .mode = mode, .alias_outputs = true}));
+      EXPECT_TRUE(IsOk(executable->Bind(ids.weights, {rig->weights.address(), kSize})));
+      return executable;
+    };
+    rig->graph = make(Mode::kGraph);
+    rig->eager = make(Mode::kEager);
+    return rig;
+  }
+
   // The first real driver whose device can run this test; null where there is none, and why not.
   static hal::Driver* FindReal(std::string& reasons) {
     for (hal::Driver* const driver : hal::Registry::Global().drivers()) {
@@ -98,72 +162,119 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
 
   // One thread's steps. `b` is where its device reads it: perhaps a peer's memory.
   static void Run(Rig& rig, DeviceAddress b, std::uint32_t seed, int steps) {
-    hal::Device& device = *rig.bench.inner();
-    const hal::Stream stream = Need(hal::Stream::Create(rig.bench.inner()));
-    const auto put = [&](DeviceAddress at, const std::vector<float>& values) {
-      EXPECT_TRUE(
-          IsOk(device.EnqueueCopy(stream.get(), {.destination = hal::Location::On(device.id(), at),
-                                                 .source = hal::Location::Host(values.data()),
-                                                 .size = kSize})));
-    };
-    const auto get = [&](DeviceAddress at) {
-      std::vector<float> values(kFloats);
-      EXPECT_TRUE(
-          IsOk(device.EnqueueCopy(stream.get(), {.destination = hal::Location::Host(values.data()),
-                                                 .source = hal::Location::On(device.id(), at),
-                                                 .size = kSize})));
-      return values;
-    };
+    Hands hands(rig.bench.inner());
     const auto plain = [&] { return Need(hal::PlainMemory::Create(rig.bench.inner(), kSize)); };
     std::vector<hal::PlainMemory> places;
     places.reserve(kPlaces);
     for (int i = 0; i < kPlaces; ++i) places.push_back(plain());
     const hal::PlainMemory totals[] = {plain(), plain()};
-    for (const hal::PlainMemory& total : totals) put(total.address(), Same(0));
+    for (const hal::PlainMemory& total : totals) hands.Put(total.address(), Same(0));
 
     std::minstd_rand random(seed);
     for (int step = 0; step < steps && !testing::Test::HasFailure(); ++step) {
       std::vector<float> input(kFloats);
       for (float& value : input) value = static_cast<float>(random()) * 1e-5F;
       const DeviceAddress a = places[random() % kPlaces].address();
-      put(a, input);
+      hands.Put(a, input);
       for (float& value : input) value = 1 / (value + 1);
-      put(b, input);
+      hands.Put(b, input);
       std::vector<float> sums[2];
       for (int which = 0; which < 2; ++which) {
         Executable& executable = which == 0 ? *rig.graph : *rig.eager;
-        Lease lease = Need(executable.Acquire(stream.get(), Soon()));
+        Lease lease = Need(executable.Acquire(hands.stream.get(), Soon()));
         EXPECT_TRUE(IsOk(lease.Bind(rig.ids.a, {a, kSize})));
         EXPECT_TRUE(IsOk(lease.Bind(rig.ids.b, {b, kSize})));
         EXPECT_TRUE(IsOk(lease.Bind(rig.ids.total, {totals[which].address(), kSize})));
         ASSERT_TRUE(IsOk(lease.Launch(Soon())));
         const HeldOutput held = Need(lease.Hold(rig.ids.sum));
         lease = Lease();  // others may run while this is read
-        sums[which] = get(held.address());
+        sums[which] = hands.Get(held.address());
       }
       ASSERT_EQ(sums[0], sums[1]) << "step " << step;
     }
-    EXPECT_EQ(get(totals[0].address()), get(totals[1].address()));
-    EXPECT_TRUE(IsOk(stream.Synchronize(Soon())));
+    EXPECT_EQ(hands.Get(totals[0].address()), hands.Get(totals[1].address()));
+    EXPECT_TRUE(IsOk(hands.stream.Synchronize(Soon())));
   }
+
+  // Memory that is mapped under a graph's address, and where the thread itself sees it.
+  struct Mapped {
+    explicit Mapped(const std::shared_ptr<hal::Device>& device) {
+      const Bytes size = *AlignUp(kSize, device->capabilities().granularity.minimum);
+      memory = std::make_shared<const hal::PhysicalMemory>(
+          Need(hal::PhysicalMemory::Create(device, size)));
+      const hal::AddressRange range = Need(hal::AddressRange::Create(device, size));
+      const hal::AccessGrant grant{.device = device->id(), .access = hal::Access::kReadWrite};
+      seen = Need(hal::Mapping::Create(range, Offset(0), *memory, {&grant, 1}));
+    }
+    std::shared_ptr<const hal::PhysicalMemory> memory;
+    hal::Mapping seen;
+  };
+
+  // One thread's steps of the other program.
+  static void RunMapped(Rig& rig, std::uint32_t seed, int steps) {
+    Hands hands(rig.bench.inner());
+    std::vector<hal::PlainMemory> as;
+    std::vector<Mapped> bs;
+    for (int i = 0; i < kPlaces; ++i) {
+      as.push_back(Need(hal::PlainMemory::Create(rig.bench.inner(), kSize)));
+      bs.emplace_back(rig.bench.inner());
+    }
+    const Mapped totals[] = {Mapped(rig.bench.inner()), Mapped(rig.bench.inner())};
+    for (const Mapped& total : totals) hands.Put(total.seen.address(), Same(0));
+
+    std::minstd_rand random(seed);
+    for (int step = 0; step < steps && !testing::Test::HasFailure(); ++step) {
+      std::vector<float> input(kFloats);
+      for (float& value : input) value = static_cast<float>(random()) * 1e-5F;
+      const DeviceAddress a = as[random() % kPlaces].address();
+      const Mapped& b = bs[random() % kPlaces];
+      hands.Put(a, input);
+      for (float& value : input) value = 1 / (value + 1);
+      hands.Put(b.seen.address(), input);
+      std::vector<float> sums[2];
+      for (int which = 0; which < 2; ++which) {
+        Executable& executable = which == 0 ? *rig.graph : *rig.eager;
+        Lease lease = Need(executable.Acquire(hands.stream.get(), Soon()));
+        EXPECT_TRUE(IsOk(lease.Bind(rig.ids.a, {a, kSize})));
+        EXPECT_TRUE(IsOk(lease.Bind(rig.ids.b, {.memory = b.memory})));
+        EXPECT_TRUE(IsOk(lease.Bind(rig.ids.total, {.memory = totals[which].memory})));
+        ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+        const HeldOutput held = Need(lease.Hold(rig.ids.sum));
+        EXPECT_NE(held.address(), Need(lease.address(rig.ids.sum)));
+        lease = Lease();  // others may run while this is read
+        sums[which] = hands.Get(held.address());
+      }
+      ASSERT_EQ(sums[0], sums[1]) << "step " << step;
+    }
+    EXPECT_EQ(hands.Get(totals[0].seen.address()), hands.Get(totals[1].seen.address()));
+    EXPECT_TRUE(IsOk(hands.stream.Synchronize(Soon())));
+  }
+
+  // The devices of a combination. Null, and the test skipped: there is no real one.
+  hal::Driver* MakeDriver() {
+    const auto [where, slots, threads, devices] = GetParam();
+    if (where == Where::kReal) {
+      std::string reasons;
+      hal::Driver* const driver = FindReal(reasons);
+      if (driver == nullptr) skipped_ = "no real device" + reasons;
+      return driver;
+    }
+    simulated_ = Need(sim::CreateSimDriver({.devices = devices,
+                                            .memory = 256_MiB,
+                                            .arena = 8_GiB,
+                                            .seed = static_cast<std::uint64_t>(slots + threads),
+                                            .delay_us = 20}));
+    return simulated_.get();
+  }
+
+  std::unique_ptr<hal::Driver> simulated_;
+  std::string skipped_;
 };
 
 TEST_P(ParityTest, StepsGiveBitForBitWhatTheyGiveWithoutGraphs) {
   const auto [where, slots, threads, devices] = GetParam();
-  std::unique_ptr<hal::Driver> simulated;
-  hal::Driver* driver = nullptr;
-  if (where == Where::kReal) {
-    std::string reasons;
-    driver = FindReal(reasons);
-    if (driver == nullptr) GTEST_SKIP() << "no real device" << reasons;
-  } else {
-    simulated = Need(sim::CreateSimDriver({.devices = devices,
-                                           .memory = 256_MiB,
-                                           .arena = 8_GiB,
-                                           .seed = static_cast<std::uint64_t>(slots + threads),
-                                           .delay_us = 20}));
-    driver = simulated.get();
-  }
+  hal::Driver* const driver = MakeDriver();
+  if (driver == nullptr) GTEST_SKIP() << skipped_;
   std::vector<std::unique_ptr<Rig>> rigs;
   std::vector<hal::Device*> all;
   for (int i = 0; i < devices; ++i) {
@@ -190,6 +301,35 @@ TEST_P(ParityTest, StepsGiveBitForBitWhatTheyGiveWithoutGraphs) {
     const ExecutableStats stats = rig->graph->stats();
     EXPECT_EQ(stats.steps, rig->eager->stats().steps);
     EXPECT_EQ(stats.failed_steps, 0u);
+    EXPECT_LE(stats.graphs_recorded, static_cast<std::uint64_t>(slots)) << "once for each slot";
+    EXPECT_TRUE(IsOk(rig->graph->Close(Soon())));
+    EXPECT_TRUE(IsOk(rig->eager->Close(Soon())));
+  }
+}
+
+TEST_P(ParityTest, SoDoStepsOfMappedTracedAndResidentBindings) {
+  const auto [where, slots, threads, devices] = GetParam();
+  hal::Driver* const driver = MakeDriver();
+  if (driver == nullptr) GTEST_SKIP() << skipped_;
+  std::vector<std::unique_ptr<Rig>> rigs;
+  rigs.reserve(static_cast<std::size_t>(devices));
+  for (int i = 0; i < devices; ++i) rigs.push_back(MakeMappedRig(Need(driver->Open(i)), slots));
+  std::vector<std::thread> running;
+  running.reserve(static_cast<std::size_t>(threads));
+  for (int i = 0; i < threads; ++i) {
+    running.emplace_back([&, i, steps = StepsOf(threads)] {
+      RunMapped(*rigs[static_cast<std::size_t>(i) % rigs.size()], static_cast<std::uint32_t>(i + 1),
+                steps);
+    });
+  }
+  for (std::thread& thread : running) thread.join();
+  for (const std::unique_ptr<Rig>& rig : rigs) {
+    const ExecutableStats stats = rig->graph->stats();
+    EXPECT_EQ(stats.steps, rig->eager->stats().steps);
+    EXPECT_EQ(stats.failed_steps, 0u);
+    if (stats.steps != 0) {
+      EXPECT_GT(stats.bindings_remapped, 0u);
+    }
     EXPECT_LE(stats.graphs_recorded, static_cast<std::uint64_t>(slots)) << "once for each slot";
     EXPECT_TRUE(IsOk(rig->graph->Close(Soon())));
     EXPECT_TRUE(IsOk(rig->eager->Close(Soon())));

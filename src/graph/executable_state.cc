@@ -6,7 +6,6 @@
 #include <chrono>
 #include <utility>
 
-#include "keel/base/log.h"
 #include "keel/graph/scratch_arena.h"
 
 namespace keel::graph {
@@ -22,35 +21,6 @@ constexpr std::chrono::microseconds kLastLook{500};
 constexpr std::chrono::milliseconds kAskDevice{5};
 
 std::atomic<std::uint64_t> uses{0};
-
-// The executables whose steps this thread is launching, the innermost first: functions of the
-// caller's are called meanwhile, and may launch others.
-class Launching {
- public:
-  explicit Launching(const ExecutableState* state) : state_(state), outer_(innermost_) {
-    innermost_ = this;
-  }
-  ~Launching() { innermost_ = outer_; }
-  Launching(const Launching&) = delete;
-  Launching& operator=(const Launching&) = delete;
-
-  // One that a step of `state` would wait for, or whose scratch it would spoil; null: none.
-  static const ExecutableState* InTheWayOf(const ExecutableState& state) {
-    for (const Launching* each = innermost_; each != nullptr; each = each->outer_) {
-      const std::shared_ptr<ScratchArena>& scratch = each->state_->options.scratch;
-      if (each->state_ == &state || (scratch != nullptr && scratch == state.options.scratch)) {
-        return each->state_;
-      }
-    }
-    return nullptr;
-  }
-
- private:
-  static thread_local const Launching* innermost_;
-  const ExecutableState* const state_;
-  const Launching* const outer_;
-};
-thread_local const Launching* Launching::innermost_ = nullptr;
 
 std::int64_t NsSince(Clock::time_point begin) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
@@ -181,20 +151,28 @@ void ExecutableState::CatchUpLocked(Slot& slot) {
 
 // --- Slots ---------------------------------------------------------------------------------------
 
-Status ExecutableState::NeedSlots() {
+Status ExecutableState::NeedSlots(Deadline deadline) {
   {
+    std::chrono::microseconds look = kFirstLook;
     const MutexLock lock(mutex_);
-    if (set_ != nullptr) return OkStatus();
-  }
-  const MutexLock creating(creation_mutex_);
-  {
-    const MutexLock lock(mutex_);
+    // Not on the other mutex: who makes them may have more time than this caller.
+    while (creating_) {
+      if (deadline.Passed()) {
+        return DeadlineExceeded(fmt::format(
+            "the slots of '{}' were not made in time by another step", program->name()));
+      }
+      ++waiting_;
+      RestLocked(look, deadline);
+      --waiting_;
+    }
     if (set_ != nullptr) return OkStatus();
     creating_ = true;  // what the budget gives is not to be given up before there is something
   }
-  Result<std::unique_ptr<SlotSet>> set = CreateSlots();
+  const MutexLock creating(creation_mutex_);
+  Result<std::unique_ptr<SlotSet>> set = CreateSlots(deadline);
   const MutexLock lock(mutex_);
   creating_ = false;
+  if (waiting_ != 0) released_.NotifyAll();
   KEEL_TRY(set.status());
   set_ = *std::move(set);
   next_ = 0;
@@ -203,14 +181,14 @@ Status ExecutableState::NeedSlots() {
   return OkStatus();
 }
 
-Result<std::unique_ptr<SlotSet>> ExecutableState::CreateSlots() {
+Result<std::unique_ptr<SlotSet>> ExecutableState::CreateSlots(Deadline deadline) {
   if (options.budget != nullptr) {
     KEEL_TRY(options.budget->Take(
         shared_from_this(), SlotSet::BytesFor(*layout, device().capabilities(), options.slots)));
   }
-  Result<std::unique_ptr<SlotSet>> set =
-      SlotSet::Create(program, layout, choices, memory, options.slots, options.kept_traces,
-                      options.scratch != nullptr ? options.scratch->address() : DeviceAddress());
+  Result<std::unique_ptr<SlotSet>> set = SlotSet::Create(
+      program, layout, choices, memory, options.slots, options.kept_traces,
+      options.scratch != nullptr ? options.scratch->address() : DeviceAddress(), deadline);
   if (!set.ok() && options.budget != nullptr) options.budget->GiveBack(this);
   return set;
 }
@@ -218,7 +196,7 @@ Result<std::unique_ptr<SlotSet>> ExecutableState::CreateSlots() {
 bool ExecutableState::InUseLocked() const {
   return std::any_of(
       set_->slots().begin(), set_->slots().end(),
-      [](const std::unique_ptr<Slot>& slot) { return slot->use.leased || slot->use.held != 0; });
+      [](const std::unique_ptr<Slot>& slot) { return slot->use.taken() || slot->use.held != 0; });
 }
 
 bool ExecutableState::TryGiveUp() {
@@ -243,7 +221,7 @@ Slot* ExecutableState::PickLocked(hal::StreamHandle stream) {
   Slot* in_order = nullptr;
   for (std::size_t i = 0, at = next_; i < slots.size(); ++i, at = After(at)) {
     Slot& slot = *slots[at];
-    if (slot.use.leased || slot.use.held != 0) continue;
+    if (slot.use.taken() || slot.use.held != 0) continue;
     // The stream sees to the order, and there is nothing to wait for: whether it is idle, which is
     // a look at memory that the device writes, does not matter.
     if (!layout->rewrites && slot.timeline().stream() == stream && !slot.timeline().lost_track()) {
@@ -270,7 +248,7 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
   while (true) {
     if (set_ == nullptr) {  // not made yet, or given up
       mutex_.Unlock();
-      status = NeedSlots();
+      status = NeedSlots(deadline);
       mutex_.Lock();
       if (!status.ok()) break;
       continue;
@@ -295,6 +273,7 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
   slot->use.leased = true;
   slot->use.stream = stream;
   slot->use.mark = 0;
+  slot->use.warmed_up = false;
   slot->use.report.Clear();
   slot->use.report.slot = slot->index();
   next_ = After(slot->index());
@@ -370,142 +349,13 @@ void ExecutableState::Release(Slot& slot) noexcept {
     totals_.waited_ns += static_cast<std::uint64_t>(report.waited_ns);
     totals_.traces_reused += report.traces_reused;
     totals_.policy_changes += report.chosen;
+    for (std::size_t i = 0; i < kActionKinds; ++i) totals_.host_ns[i] += report.host_ns()[i];
   }
   slot.use.leased = false;
   if (waiting_ != 0) released_.NotifyAll();
 }
 
-// --- Steps ---------------------------------------------------------------------------------------
-
-Status ExecutableState::Launch(Slot& slot, Deadline deadline) {
-  KEEL_TRY(Here());
-  if (slot.use.mark != 0) {
-    return FailedPrecondition("the lease's step was launched already: acquire another");
-  }
-  if (const ExecutableState* const outer = Launching::InTheWayOf(*this); outer != nullptr) {
-    return FailedPrecondition(
-        outer == this
-            ? fmt::format("a command of '{0}' launches a step of '{0}', which it would wait for",
-                          program->name())
-            : fmt::format("a command of '{}' launches a step of '{}', which has the same scratch",
-                          outer->program->name(), program->name()));
-  }
-  const Launching launching(this);
-  // What may wait comes first: the arena's other users are not kept from their turn by it.
-  Status status = slot.Apply(deadline, slot.use.report);
-  const auto queue = [&] { return QueueStep(slot); };
-  if (status.ok()) {
-    status = options.scratch != nullptr && !layout->arena_bytes.empty()
-                 ? options.scratch->InTurn(slot.use.stream, queue)
-                 : queue();
-  }
-  if (!status.ok()) {
-    const MutexLock lock(mutex_);
-    ++totals_.failed_steps;
-    return status;
-  }
-  slot.use.mark = slot.timeline().launched();
-  slot.use.report.step = steps_.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (layout->dynamic != 0) Judge(slot);
-  return OkStatus();
-}
-
-Status ExecutableState::QueueStep(Slot& slot) {
-  ReplayReport& report = slot.use.report;
-  if (options.mode == Mode::kEager) return QueueEagerly(slot, Reason::kEagerMode);
-  if (warm_up_.load(std::memory_order_relaxed) > 0) {
-    KEEL_TRY(QueueEagerly(slot, Reason::kWarmUp));
-    warm_up_.fetch_sub(1, std::memory_order_relaxed);
-    return OkStatus();
-  }
-  if (!slot.recorded()) {
-    const MutexLock recording(recording_mutex_);
-    bool evicted = false;
-    {
-      const MutexLock lock(mutex_);
-      evicted = std::exchange(evicted_, false);
-    }
-    KEEL_TRY(slot.Record(evicted ? Reason::kEvicted : Reason::kFirstStep, report));
-    RecordOthers(slot);
-  } else if (slot.needs_trace()) {
-    const MutexLock recording(recording_mutex_);
-    KEEL_TRY(slot.Patch(report));
-  } else {
-    KEEL_TRY(slot.Patch(report));
-  }
-  if (!opaque_) return slot.Launch(slot.use.stream, report);
-  const MutexLock calling(recording_mutex_);  // eager commands are called one at a time
-  return slot.Launch(slot.use.stream, report);
-}
-
-Status ExecutableState::QueueEagerly(Slot& slot, Reason reason) {
-  const MutexLock calling(recording_mutex_);
-  KEEL_TRY(slot.RunEagerly(slot.use.stream, slot.use.report));
-  slot.use.report.Add({.kind = ActionKind::kRanEagerly, .reason = reason});
-  return OkStatus();
-}
-
-void ExecutableState::RecordOthers(const Slot& like) {
-  std::vector<Slot*> others;
-  {
-    const MutexLock lock(mutex_);
-    for (const std::unique_ptr<Slot>& slot : set_->slots()) {
-      if (slot->use.leased || slot->use.held != 0 || slot->recorded() || !slot->timeline().Idle())
-        continue;
-      slot->use.leased = true;
-      CatchUpLocked(*slot);
-      others.push_back(slot.get());
-    }
-  }
-  ReplayReport report;
-  for (Slot* const slot : others) {
-    slot->EndBinding();
-    for (std::uint32_t i = 0; i < layout->bindings.size(); ++i) {
-      if (slot->bound(i) == nullptr && like.bound(i) != nullptr) {
-        slot->BindStep(i, *like.bound(i));
-      }
-    }
-    Status status = slot->Apply(Deadline::Now(), report);
-    if (status.ok()) status = slot->Record(Reason::kFirstStep, report);
-    // It is not this step's failure: the slot records in its own first step.
-    if (!status.ok() && LogEnabled(LogLevel::kDebug)) {
-      Log(LogLevel::kDebug, "a slot is recorded later: " + status.ToString());
-    }
-  }
-  const MutexLock lock(mutex_);
-  totals_.graphs_recorded += report.recorded;
-  totals_.commands_traced += report.traced;
-  for (Slot* const slot : others) slot->use.leased = false;
-  if (waiting_ != 0) released_.NotifyAll();
-}
-
-void ExecutableState::Judge(Slot& slot) {
-  ReplayReport& report = slot.use.report;
-  const std::uint64_t step = report.step;
-  std::vector<std::uint32_t> changed;
-  const auto chose = [&](std::uint32_t binding, Reason reason) {
-    changed.push_back(binding);
-    ++report.chosen;
-    report.Add({.kind = ActionKind::kChose, .reason = reason, .binding = binding});
-  };
-  if (!slot.rebound_bindings().empty()) {
-    choices->Rebound(slot.rebound_bindings());
-    slot.rebound_bindings().clear();
-  }
-  if (!slot.patched_bindings().empty()) {
-    for (const std::uint32_t binding :
-         choices->Patched(slot.patched_bindings(), report.patched, step)) {
-      chose(binding, Reason::kChurns);
-    }
-    slot.patched_bindings().clear();
-  }
-  if (choices->ShouldSettle(step)) {
-    for (const std::uint32_t binding : choices->Settle(step)) chose(binding, Reason::kSettled);
-  }
-  if (changed.empty()) return;
-  const MutexLock lock(mutex_);
-  for (const std::uint32_t binding : changed) ChangedLocked(binding);
-}
+// --- After the launch ----------------------------------------------------------------------------
 
 Status ExecutableState::Wait(Slot& slot, Deadline deadline) {
   if (slot.use.mark == 0) return FailedPrecondition("nothing was launched with this lease");

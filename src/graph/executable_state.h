@@ -74,8 +74,8 @@ class ExecutableState : public MemoryBudget::User,
   // OK, but in a forked child: there nothing that a lock guards can be looked at.
   Status Here() const { return home_.here() ? OkStatus() : device().Health(); }
   // The slots, made if there are none.
-  Status NeedSlots() KEEL_EXCLUDES(mutex_, recording_mutex_);
-  Result<std::unique_ptr<SlotSet>> CreateSlots() KEEL_REQUIRES(creation_mutex_)
+  Status NeedSlots(Deadline deadline) KEEL_EXCLUDES(mutex_, recording_mutex_);
+  Result<std::unique_ptr<SlotSet>> CreateSlots(Deadline deadline) KEEL_REQUIRES(creation_mutex_)
       KEEL_EXCLUDES(mutex_);
   Slot* PickLocked(hal::StreamHandle stream) KEEL_REQUIRES(mutex_);
   std::size_t After(std::size_t slot) const KEEL_REQUIRES(mutex_) {
@@ -92,9 +92,10 @@ class ExecutableState : public MemoryBudget::User,
   // Null: in use, or there are none.
   std::unique_ptr<SlotSet> TakeUnusedLocked() KEEL_REQUIRES(mutex_);
   Status QueueStep(Slot& slot) KEEL_EXCLUDES(mutex_, recording_mutex_);
-  Status QueueEagerly(Slot& slot, Reason reason) KEEL_EXCLUDES(recording_mutex_);
-  // Slots that nobody uses, for the addresses of this one.
-  void RecordOthers(const Slot& like) KEEL_EXCLUDES(mutex_) KEEL_REQUIRES(recording_mutex_);
+  Status QueueEagerly(Slot& slot, Reason reason) KEEL_REQUIRES(recording_mutex_);
+  // The other slots, for the addresses of this one, though their steps run and their outputs are
+  // held; but not one whose lease has launched nothing yet, which records by itself.
+  void RecordOthers(Slot& like) KEEL_EXCLUDES(mutex_) KEEL_REQUIRES(recording_mutex_);
   // After a step: what moved in it, and whether that changes a choice.
   void Judge(Slot& slot) KEEL_EXCLUDES(mutex_);
   std::unique_ptr<SlotSet> TakeSlots() KEEL_EXCLUDES(mutex_);
@@ -112,7 +113,7 @@ class ExecutableState : public MemoryBudget::User,
   CondVar released_;
   int waiting_ KEEL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<SlotSet> set_ KEEL_GUARDED_BY(mutex_);
-  bool creating_ KEEL_GUARDED_BY(mutex_) = false;  // the first of them, or new ones
+  bool creating_ KEEL_GUARDED_BY(mutex_) = false;  // somebody makes them
   bool evicted_ KEEL_GUARDED_BY(mutex_) = false;
   std::size_t next_ KEEL_GUARDED_BY(mutex_) = 0;
   std::vector<std::optional<Buffer>> defaults_ KEEL_GUARDED_BY(mutex_);

@@ -54,6 +54,8 @@ std::string_view ReasonText(Reason reason) {
       return "the memory budget had taken the slots";
     case Reason::kLastStepFailed:
       return "the last step failed";
+    case Reason::kAhead:
+      return "other slots had no graph yet";
   }
   return "unknown";
 }

@@ -32,6 +32,24 @@ TEST(ReplayReportTest, CountsWhatHasNoRoom) {
   EXPECT_NE(report.ToString({}).find("and 3 more"), std::string::npos);
 }
 
+TEST(ReplayReportTest, AddsUpWhatEachKindTookAlsoWithoutRoom) {
+  ReplayReport report;
+  for (std::size_t i = 0; i < ReplayReport::kMostActions; ++i) {
+    report.Add({.kind = ActionKind::kRebound});
+  }
+  report.Add({.kind = ActionKind::kPatched, .host_ns = 30});
+  EXPECT_EQ(report.host_ns(ActionKind::kPatched), 30);
+  report.Charge(ActionKind::kRebound, 5);
+  EXPECT_EQ(report.actions().back().host_ns, 5);
+  EXPECT_EQ(report.actions().front().host_ns, 0);
+  EXPECT_EQ(report.host_ns(ActionKind::kRebound), 5);
+  report.Clear();
+  EXPECT_EQ(report.host_ns(), HostNs{});
+  report.Charge(ActionKind::kRebound, 7);
+  ASSERT_EQ(report.actions().size(), 1u) << "what was not added is told all the same";
+  EXPECT_EQ(report.actions()[0].host_ns, 7);
+}
+
 TEST(ReplayReportTest, AChoiceAlwaysHasRoom) {
   ReplayReport report;
   for (std::size_t i = 0; i < ReplayReport::kMostActions; ++i) {
@@ -46,10 +64,10 @@ TEST(ReplayReportTest, AChoiceAlwaysHasRoom) {
 }
 
 TEST(ReplayReportTest, EveryKindAndReasonHasAName) {
-  for (int i = 0; i <= static_cast<int>(ActionKind::kChose); ++i) {
+  for (int i = 0; i < static_cast<int>(kActionKinds); ++i) {
     EXPECT_NE(ActionName(static_cast<ActionKind>(i)), "unknown");
   }
-  for (int i = 0; i <= static_cast<int>(Reason::kLastStepFailed); ++i) {
+  for (int i = 0; i < static_cast<int>(kReasons); ++i) {
     EXPECT_NE(ReasonText(static_cast<Reason>(i)), "unknown");
   }
 }

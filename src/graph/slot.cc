@@ -14,8 +14,6 @@ namespace {
 // rows.
 constexpr std::uint64_t kRowsAt = 128;
 static_assert(Layout::kMostMarks * sizeof(std::uint64_t) <= kRowsAt);
-// For the device to be ready with new memory.
-constexpr std::chrono::seconds kPatience{60};
 
 std::int64_t NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -58,7 +56,7 @@ Slot::~Slot() {
   if (pinned_ != nullptr) check(context_.memory.host().Free(pinned_));
 }
 
-Status Slot::Allocate() {
+Status Slot::Allocate(Deadline deadline) {
   const Layout& layout = context_.layout;
   memory::DeviceMemory& memory = context_.memory;
   hal::Device& device = context_.device();
@@ -90,7 +88,7 @@ Status Slot::Allocate() {
   const Control control{.counts = {},
                         .fetch = {.destination = near_.value(), .source = fetched_from}};
   KEEL_TRY(memory.CopyToDevice(context_.capture_stream, control_, &control, Bytes(sizeof(control)),
-                               Deadline::After(kPatience)));
+                               deadline));
   timeline_.Watch({static_cast<std::uint64_t*>(pinned_), layout.marks()});
   for (std::uint32_t i = 0; i < layout.bindings.size(); ++i) {
     const BindingLayout& binding = layout.bindings[i];
@@ -208,6 +206,25 @@ Status Slot::Apply(Deadline deadline, ReplayReport& report) {
   return OkStatus();
 }
 
+Status Slot::ApplyWithoutWaiting(ReplayReport& report) {
+  EndBinding();
+  if (missing_ != 0) return NotBound();
+  Applying applying{.deadline = Deadline::Now(), .report = report};
+  std::vector<std::uint32_t> left;
+  Status status;
+  while (!marked_bindings_.empty()) {
+    const std::uint32_t binding = marked_bindings_.back();
+    status = ApplyOne(binding, applying);
+    if (!status.ok() && status.code() != StatusCode::kDeadlineExceeded) break;
+    marked_bindings_.pop_back();
+    bound_[binding].marked = !status.ok();
+    if (!status.ok()) left.push_back(binding);
+    status = OkStatus();
+  }
+  marked_bindings_.insert(marked_bindings_.end(), left.begin(), left.end());
+  return status;
+}
+
 Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
   const BindingLayout& layout = context_.layout.bindings[binding];
   const Buffer* buffer = bound(binding);
@@ -218,7 +235,7 @@ Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
   if (policy == Policy::kRemap) return Remap(binding, *buffer, applying);
 
   const bool copied = policy == Policy::kCopy;
-  bound_[binding].copied = false;  // until all of it is done
+  const bool was_copied = std::exchange(bound_[binding].copied, false);  // until all of it is done
   const bool at_caller = policy == Policy::kPatch || policy == Policy::kRetrace;
   if (!at_caller && !homes_[binding]) KEEL_TRY(NeedHome(binding));
   const std::uint64_t home = homes_[binding].value();
@@ -251,7 +268,10 @@ Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
     // From the slot's own memory to the caller's is a change of policy, and no move.
     const bool moved = at_caller && addresses_[binding] != homes_[binding];
     if (moved && layout.dynamic && recorded_) patched_bindings_.push_back(binding);
-    Aim(binding, aim, again);
+    Reason reason = addresses_[binding] == aim ? Reason::kReallocated : Reason::kMoved;
+    if (copied && layout.dynamic) reason = Reason::kChurns;
+    if (at_caller && was_copied) reason = Reason::kSettled;
+    Aim(binding, aim, reason);
   }
   if (buffer != nullptr && buffer->generation != 0) generations_[binding] = buffer->generation;
   bound_[binding].copied = copied;
@@ -283,17 +303,15 @@ bool Slot::SetRow(std::uint32_t row, const CopyRow& value) {
   return before != (value.destination != 0);
 }
 
-void Slot::Aim(std::uint32_t binding, DeviceAddress address, bool trace_again) {
+void Slot::Aim(std::uint32_t binding, DeviceAddress address, Reason reason) {
   const bool moved = addresses_[binding] != address;
-  if (!moved && !trace_again) return;
   addresses_[binding] = address;
   if (!recorded_) return;
   const BindingLayout& layout = context_.layout.bindings[binding];
   for (Take& take : takes_) {
     const auto mark = [&](std::uint32_t command, std::vector<std::uint32_t>& marked) {
-      if (take.command_marked[command] != 0) return;
-      take.command_marked[command] = 1;
-      marked.push_back(command);
+      // The last reason counts: a take that was not launched meanwhile has an older mark.
+      if (!std::exchange(take.command_marked[command], reason)) marked.push_back(command);
     };
     if (moved) {
       for (const std::uint32_t command : layout.explicit_uses) mark(command, take.marked_commands);
@@ -301,7 +319,7 @@ void Slot::Aim(std::uint32_t binding, DeviceAddress address, bool trace_again) {
     for (const std::uint32_t command : layout.traced_uses) mark(command, take.marked_traces);
   }
   for (const std::uint32_t command : layout.traced_uses) {
-    trace_reasons_[command] = moved ? Reason::kMoved : Reason::kReallocated;
+    trace_reasons_[command] = reason;
   }
 }
 

@@ -54,9 +54,12 @@ struct SlotContext {
 struct SlotUse {
   // Under the executable's lock.
   bool leased = false;
+  bool warmed_up = false;       // the lease's step is queued, eagerly
+  bool recording = false;       // for steps to come, by another's lease
   int held = 0;                 // outputs
   std::uint64_t caught_up = 0;  // with what was bound: a position in the executable's log
   bool fresh = true;            // knows nothing of what was bound
+  bool taken() const { return leased || recording; }
   // The lease's.
   ReplayReport report;
   std::uint64_t mark = 0;    // of its step; 0: none was launched
@@ -73,7 +76,7 @@ class Slot {
 
   // Takes its memory, and queues on the capture stream what makes it ready. What was taken when it
   // fails goes with the slot.
-  Status Allocate();
+  Status Allocate(Deadline deadline);
   Bytes bytes() const { return Bytes(held_.load(std::memory_order_relaxed)); }
   std::uint32_t index() const { return index_; }
 
@@ -118,6 +121,9 @@ class Slot {
 
   // Works off the bindings. Waits for the slot's last step if a table or a mapping must change.
   Status Apply(Deadline deadline, ReplayReport& report);
+  // Likewise, but what the last step is in the way of is left to the next Apply: for a recording,
+  // which needs addresses and neither rows nor mappings.
+  Status ApplyWithoutWaiting(ReplayReport& report);
   bool recorded() const { return recorded_; }
   // All graphs, from what Apply found. With the recording lock.
   Status Record(Reason reason, ReplayReport& report);
@@ -174,7 +180,7 @@ class Slot {
     std::vector<Recording> recordings;  // by stretch
     std::vector<std::uint32_t> marked_commands;
     std::vector<std::uint32_t> marked_traces;
-    std::vector<std::uint8_t> command_marked;
+    std::vector<std::optional<Reason>> command_marked;  // why
   };
   // What working off the bindings of a step shares.
   struct Applying {
@@ -240,8 +246,9 @@ class Slot {
     const std::uint64_t known = generations_[binding];
     return buffer.generation != 0 && known != 0 && known != buffer.generation;
   }
-  // The commands that use the binding work at this address from now on.
-  void Aim(std::uint32_t binding, DeviceAddress address, bool trace_again);
+  // The commands that use the binding work at this address from now on. kReallocated: they are
+  // traced again also if it is the same.
+  void Aim(std::uint32_t binding, DeviceAddress address, Reason reason);
   bool SetRow(std::uint32_t row, const CopyRow& value);
   // Whether rows can be rewritten at once: what was launched does not look at them.
   bool RowsAreFree() {
@@ -255,7 +262,8 @@ class Slot {
                                      ReplayReport& report);
   Result<Recording> RecordStretch(std::size_t stretch, bool copies, Reason reason,
                                   ReplayReport& report);
-  Status PatchRows(const Take& take);
+  Status PatchCommands(Take& take, ReplayReport& report);
+  Status PatchRows(const Take& take, ReplayReport& report);
   Status PatchTraces(Take& take, ReplayReport& report);
   Recorded At(const Take& take, std::uint32_t command) const;
   bool copies() const { return !copied_in_.empty() || !copied_out_.empty(); }

@@ -183,6 +183,7 @@ Result<hal::GraphHandle> Slot::FindOrTrace(std::uint32_t command, Reason reason,
                                            ReplayReport& report) {
   const auto& traced = std::get<command::Traced>(context_.program.commands()[command]);
   if (traced.recorded) return TakeGraph(traced, reason, report);
+  const Clock::time_point begin = Clock::now();
   std::list<Trace>& traces = traces_[command];
   std::vector<std::uint64_t> key = TraceKey(command);
   const auto found = std::find_if(traces.begin(), traces.end(),
@@ -190,10 +191,9 @@ Result<hal::GraphHandle> Slot::FindOrTrace(std::uint32_t command, Reason reason,
   if (found != traces.end()) {
     traces.splice(traces.begin(), traces, found);
     ++report.traces_reused;
-    report.Add({.kind = ActionKind::kTraceReused, .reason = reason});
+    report.Add({.kind = ActionKind::kTraceReused, .reason = reason, .host_ns = NsSince(begin)});
     return traces.front().graph.get();
   }
-  const Clock::time_point begin = Clock::now();
   KEEL_ASSIGN(hal::Capture capture,
               hal::Capture::Begin(context_.memory.device(), context_.capture_stream));
   KEEL_TRY(Enqueue(context_.device(), context_.capture_stream, context_.program.commands()[command],
@@ -258,6 +258,10 @@ Result<Slot::Recording> Slot::RecordStretch(std::size_t index, bool copies, Reas
 Status Slot::Record(Reason reason, ReplayReport& report) {
   const Clock::time_point begin = Clock::now();
   const std::uint32_t before = report.recorded;
+  const auto traced = [&] {
+    return report.host_ns(ActionKind::kTraced) + report.host_ns(ActionKind::kTraceReused);
+  };
+  const std::int64_t traced_before = traced();
   std::vector<std::vector<Recording>> made(takes_.size());
   ReplayReport again;  // of the second take: traces that the first one made are no news
   for (std::size_t take = 0; take < made.size(); ++take) {
@@ -275,14 +279,14 @@ Status Slot::Record(Reason reason, ReplayReport& report) {
     // They were made with the addresses as they are now.
     take.marked_commands.clear();
     take.marked_traces.clear();
-    std::fill(take.command_marked.begin(), take.command_marked.end(), std::uint8_t{0});
+    std::fill(take.command_marked.begin(), take.command_marked.end(), std::nullopt);
   }
   recorded_ = true;
   rows_changed_ = false;
   report.Add({.kind = ActionKind::kRecorded,
               .reason = reason,
               .count = report.recorded - before,
-              .host_ns = NsSince(begin)});
+              .host_ns = NsSince(begin) - (traced() - traced_before)});
   return OkStatus();
 }
 
@@ -294,40 +298,52 @@ Slot::Recorded Slot::At(const Take& take, std::uint32_t command) const {
 
 Status Slot::Patch(ReplayReport& report) {
   Take& take = Now();
-  if (!take.marked_commands.empty()) {
-    hal::Device& device = context_.device();
-    const Clock::time_point begin = Clock::now();
-    std::uint32_t patched = 0;
-    while (!take.marked_commands.empty()) {
-      const std::uint32_t command = take.marked_commands.back();
-      const Recorded at = At(take, command);
-      KEEL_TRY(device.SetNodeParams(
-          at.exec, at.node,
-          CommandAt(context_.program.commands()[command], addresses_, device.id(), arguments_)));
-      take.marked_commands.pop_back();
-      take.command_marked[command] = 0;
-      ++patched;
-    }
-    report.patched += patched;
-    report.Add({.kind = ActionKind::kPatched,
-                .reason = Reason::kMoved,
-                .count = patched,
-                .host_ns = NsSince(begin)});
-  }
+  if (!take.marked_commands.empty()) KEEL_TRY(PatchCommands(take, report));
   // A step without copies leaves them to the next one that has some.
   if (rows_changed_ && context_.layout.by_value && &take == &takes_.front()) {
-    KEEL_TRY(PatchRows(take));
+    KEEL_TRY(PatchRows(take, report));
   }
   return take.marked_traces.empty() ? OkStatus() : PatchTraces(take, report);
 }
 
+Status Slot::PatchCommands(Take& take, ReplayReport& report) {
+  hal::Device& device = context_.device();
+  const Clock::time_point begin = Clock::now();
+  std::uint32_t patched = 0;
+  std::array<std::uint32_t, kReasons> counts{};
+  while (!take.marked_commands.empty()) {
+    const std::uint32_t command = take.marked_commands.back();
+    const Recorded at = At(take, command);
+    KEEL_TRY(device.SetNodeParams(
+        at.exec, at.node,
+        CommandAt(context_.program.commands()[command], addresses_, device.id(), arguments_)));
+    take.marked_commands.pop_back();
+    ++counts[static_cast<std::size_t>(
+        std::exchange(take.command_marked[command], std::nullopt).value_or(Reason::kMoved))];
+    ++patched;
+  }
+  const std::int64_t ns = NsSince(begin);
+  report.patched += patched;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    // Each command costs about the same.
+    report.Add({.kind = ActionKind::kPatched,
+                .reason = static_cast<Reason>(i),
+                .count = counts[i],
+                .host_ns = ns * counts[i] / patched});
+  }
+  return OkStatus();
+}
+
 // Launches that are queued keep the rows that they were launched with.
-Status Slot::PatchRows(const Take& take) {
+Status Slot::PatchRows(const Take& take, ReplayReport& report) {
+  const Clock::time_point begin = Clock::now();
   const Recording& first = take.recordings.front();
   Arguments arguments;
   KEEL_TRY(context_.device().SetNodeParams(first.exec.get(), first.copy_in,
                                            CopyInRowsLaunch(arguments)));
   rows_changed_ = false;
+  report.Charge(ActionKind::kRebound, NsSince(begin));
   return OkStatus();
 }
 
@@ -336,18 +352,22 @@ Status Slot::PatchTraces(Take& take, ReplayReport& report) {
   while (!take.marked_traces.empty()) {
     const Clock::time_point begin = Clock::now();
     const std::uint32_t command = take.marked_traces.back();
+    const std::uint32_t traced = report.traced;
     KEEL_ASSIGN(const hal::GraphHandle child,
                 FindOrTrace(command, trace_reasons_[command], report));
     const Recorded at = At(take, command);
+    const Clock::time_point exchanging = Clock::now();
     Status status = device.SetNodeParams(at.exec, at.node, hal::ChildGraph{child});
     if (status.code() == StatusCode::kDeviceLost) return status;
+    report.Charge(report.traced != traced ? ActionKind::kTraced : ActionKind::kTraceReused,
+                  NsSince(exchanging));
     // The new trace has other nodes than the old one, or the device does not update: record anew.
     if (!status.ok()) status = Record(Reason::kTopology, report);
     context_.choices.TraceTook(static_cast<double>(NsSince(begin)) / 1e3);
     KEEL_TRY(status);
     if (take.marked_traces.empty()) break;  // recorded anew
     take.marked_traces.pop_back();
-    take.command_marked[command] = 0;
+    take.command_marked[command].reset();
   }
   return OkStatus();
 }

@@ -1,6 +1,5 @@
 #include "graph/slot_set.h"
 
-#include <chrono>
 #include <utility>
 
 #include "keel/base/log.h"
@@ -9,9 +8,6 @@
 
 namespace keel::graph {
 namespace {
-
-// For the device to be ready with new memory, which nothing of the caller's can delay.
-constexpr std::chrono::seconds kPatience{60};
 
 Bytes PiecesBytes(const Layout& layout) {
   return Bytes((layout.pieces_in.size() + layout.pieces_out.size() + (layout.fetch ? 1 : 0)) *
@@ -66,43 +62,51 @@ Result<std::unique_ptr<SlotSet>> SlotSet::Create(std::shared_ptr<const Program> 
                                                  std::shared_ptr<const Layout> layout,
                                                  std::shared_ptr<AutoPolicy> choices,
                                                  std::shared_ptr<memory::DeviceMemory> memory,
-                                                 int slots, int kept_traces, DeviceAddress arena) {
+                                                 int slots, int kept_traces, DeviceAddress arena,
+                                                 Deadline deadline) {
   std::unique_ptr<SlotSet> set(
       new SlotSet(std::move(program), std::move(layout), std::move(choices), std::move(memory)));
-  SlotContext& context = set->context_;
-  const std::shared_ptr<hal::Device>& device = set->memory_->device();
-  KEEL_ASSIGN(set->module_, hal::Module::LoadStandard(device));
-  KEEL_ASSIGN(context.fetch_kernel, set->module_.Find(hal::kernels::kCopyTable));
-  KEEL_ASSIGN(context.copy_in_kernel,
-              set->module_.Find(set->layout_->small_in   ? hal::kernels::kCopyInSmall
-                                : set->layout_->by_value ? hal::kernels::kCopyInRows
-                                                         : hal::kernels::kCopyIn));
-  KEEL_ASSIGN(context.copy_out_kernel,
-              set->module_.Find(set->layout_->small_out ? hal::kernels::kCopyOutSmall
-                                                        : hal::kernels::kCopyOut));
-  KEEL_ASSIGN(context.mark_kernel, set->module_.Find(hal::kernels::kMark));
-  KEEL_ASSIGN(set->capture_stream_, hal::Stream::Create(device));
-  context.capture_stream = set->capture_stream_.get();
-  context.arena = arena;
-  context.tag = telemetry::InternTag("graph:" + set->program_->name());
-  context.kept_traces = static_cast<std::size_t>(kept_traces);
-  KEEL_TRY(set->UploadPieces());
-  for (int i = 0; i < slots; ++i) {
-    set->slots_.push_back(std::make_unique<Slot>(context, static_cast<std::uint32_t>(i)));
-    KEEL_TRY(set->slots_.back()->Allocate());
-  }
-  KEEL_TRY(set->capture_stream_.Synchronize(Deadline::After(kPatience)));
-  return set;
+  Status made = set->Make(slots, kept_traces, arena, deadline);
+  if (made.ok()) return set;
+  // What was queued may not be done, and writes to the memory.
+  Retire(std::move(set), deadline);
+  return made;
 }
 
-Status SlotSet::UploadPieces() {
+Status SlotSet::Make(int slots, int kept_traces, DeviceAddress arena, Deadline deadline) {
+  const std::shared_ptr<hal::Device>& device = memory_->device();
+  KEEL_ASSIGN(module_, hal::Module::LoadStandard(device));
+  KEEL_ASSIGN(context_.fetch_kernel, module_.Find(hal::kernels::kCopyTable));
+  KEEL_ASSIGN(context_.copy_in_kernel, module_.Find(layout_->small_in   ? hal::kernels::kCopyInSmall
+                                                    : layout_->by_value ? hal::kernels::kCopyInRows
+                                                                        : hal::kernels::kCopyIn));
+  KEEL_ASSIGN(
+      context_.copy_out_kernel,
+      module_.Find(layout_->small_out ? hal::kernels::kCopyOutSmall : hal::kernels::kCopyOut));
+  KEEL_ASSIGN(context_.mark_kernel, module_.Find(hal::kernels::kMark));
+  KEEL_ASSIGN(capture_stream_, hal::Stream::Create(device));
+  context_.capture_stream = capture_stream_.get();
+  context_.arena = arena;
+  context_.tag = telemetry::InternTag("graph:" + program_->name());
+  context_.kept_traces = static_cast<std::size_t>(kept_traces);
+  KEEL_TRY(UploadPieces(deadline));
+  for (int i = 0; i < slots; ++i) {
+    slots_.push_back(std::make_unique<Slot>(context_, static_cast<std::uint32_t>(i)));
+    KEEL_TRY(slots_.back()->Allocate(deadline));
+  }
+  KEEL_TRY(capture_stream_.Synchronize(deadline));
+  ready_ = true;
+  return OkStatus();
+}
+
+Status SlotSet::UploadPieces(Deadline deadline) {
   const std::vector<CopyPiece> pieces = layout_->AllPieces();
   if (pieces.empty()) return OkStatus();
   const Bytes size = PiecesBytes(*layout_);
   KEEL_ASSIGN(context_.pieces,
               memory_->allocator().Allocate(size, context_.capture_stream, {.tag = context_.tag}));
   return memory_->CopyToDevice(context_.capture_stream, context_.pieces, pieces.data(), size,
-                               Deadline::After(kPatience));
+                               deadline);
 }
 
 bool SlotSet::Idle() {
@@ -113,6 +117,10 @@ bool SlotSet::Idle() {
 }
 
 Status SlotSet::WaitIdle(Deadline deadline) {
+  if (!ready_ && capture_stream_) {
+    KEEL_TRY(capture_stream_.Synchronize(deadline));
+    ready_ = true;
+  }
   for (const std::unique_ptr<Slot>& slot : slots_) KEEL_TRY(slot->WaitIdle(deadline));
   return OkStatus();
 }

@@ -14,12 +14,14 @@ namespace keel::graph {
 
 class SlotSet {
  public:
-  // Takes all memory. `arena` is where shared scratch is.
+  // Takes all memory, and waits for the device to be ready with it. `arena` is where shared scratch
+  // is. kDeadlineExceeded: the device was not ready in time; the memory is left to its retry list.
   static Result<std::unique_ptr<SlotSet>> Create(std::shared_ptr<const Program> program,
                                                  std::shared_ptr<const Layout> layout,
                                                  std::shared_ptr<AutoPolicy> choices,
                                                  std::shared_ptr<memory::DeviceMemory> memory,
-                                                 int slots, int kept_traces, DeviceAddress arena);
+                                                 int slots, int kept_traces, DeviceAddress arena,
+                                                 Deadline deadline);
   // What still runs then keeps its memory: it is left to the device's retry list.
   static void Retire(std::unique_ptr<SlotSet> set, Deadline deadline) noexcept;
   // Every slot must be idle, or the device lost.
@@ -41,7 +43,8 @@ class SlotSet {
  private:
   SlotSet(std::shared_ptr<const Program> program, std::shared_ptr<const Layout> layout,
           std::shared_ptr<AutoPolicy> choices, std::shared_ptr<memory::DeviceMemory> memory);
-  Status UploadPieces();
+  Status Make(int slots, int kept_traces, DeviceAddress arena, Deadline deadline);
+  Status UploadPieces(Deadline deadline);
 
   const std::shared_ptr<const Program> program_;
   const std::shared_ptr<const Layout> layout_;
@@ -49,6 +52,7 @@ class SlotSet {
   const std::shared_ptr<memory::DeviceMemory> memory_;
   hal::Module module_;
   hal::Stream capture_stream_;
+  bool ready_ = false;  // nothing that made it is on the capture stream any more
   SlotContext context_;
   std::vector<std::unique_ptr<Slot>> slots_;
 };

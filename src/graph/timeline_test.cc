@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <thread>
 
 #include "graph/graph_test.h"
@@ -82,8 +83,12 @@ TEST_F(TimelineTest, AWaitEndsAtItsDeadlineAndSaysWhatIsMissing) {
   timeline_.Launched(bench_.stream());
   timeline_.Launched(bench_.stream());
   Mark();
+  const auto begin = std::chrono::steady_clock::now();
   const Status status = Wait(2, Deadline::After(milliseconds(30)));
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(took, milliseconds(30));
+  EXPECT_LT(took, std::chrono::seconds(10)) << "with much to spare for a machine that is busy";
   EXPECT_THAT(status.message(), HasSubstr("step 2 of the slot is not done: 1 are"));
   EXPECT_EQ(Wait(2, Deadline::Now()).code(), StatusCode::kDeadlineExceeded);
 }

@@ -51,6 +51,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
   Status Pin(DeviceAddress address, Bytes size, bool pin);
   Status AddPeer(std::shared_ptr<hal::Device> peer);
   void RemovePeer(hal::DeviceId peer);
+  std::vector<hal::AccessGrant> GrantsFor(hal::Access access) KEEL_EXCLUDES(peers_mutex_);
 
   std::uint64_t AddCallback(DeviceAllocator::OutOfMemoryCallback callback);
   void RemoveCallback(std::uint64_t id);

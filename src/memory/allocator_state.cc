@@ -75,6 +75,15 @@ void AllocatorCore::RemovePeer(hal::DeviceId peer) {
   std::erase_if(peers_, [&](const auto& known) { return known->id() == peer; });
 }
 
+std::vector<hal::AccessGrant> AllocatorCore::GrantsFor(hal::Access access) {
+  std::vector<hal::AccessGrant> grants = {{.device = device->id(), .access = access}};
+  const MutexLock lock(peers_mutex_);
+  for (const std::shared_ptr<hal::Device>& peer : peers_) {
+    grants.push_back({.device = peer->id(), .access = access});
+  }
+  return grants;
+}
+
 std::uint64_t AllocatorCore::AddCallback(DeviceAllocator::OutOfMemoryCallback callback) {
   const MutexLock lock(callbacks_mutex_);
   callbacks_.emplace(++last_callback_, std::move(callback));

@@ -60,6 +60,10 @@ void WholeMemory::GiveBack() noexcept {
   core_.reset();
 }
 
+std::vector<hal::AccessGrant> WholeMemory::GrantsFor(hal::Access access) const {
+  return core_ != nullptr ? core_->GrantsFor(access) : std::vector<hal::AccessGrant>();
+}
+
 Status WholeMemory::Close() {
   if (core_ == nullptr) return OkStatus();
   KEEL_TRY(memory_.Close());

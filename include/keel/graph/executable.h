@@ -25,10 +25,12 @@
 // one to a next step on another stream.
 //
 // Steps. Where the program has traced commands, the first step runs eagerly, because libraries want
-// to have run before they are captured; the next one records, for all slots that are free then.
-// Without traced commands the first step records. After that nothing is recorded again, but for
-// traced commands: of bindings with the policy `retrace` when they move, and of those with `auto`
-// on purpose, later, when it finds that a binding which it copied stays where it is.
+// to have run before they are captured; the next one records, for all slots, also for those whose
+// steps run and whose outputs are held. Without traced commands the first step records. A lease
+// that was taken before that and launches later records its own slot. After that nothing is
+// recorded again, but for traced commands: of bindings with the policy `retrace` when they move,
+// and of those with `auto` on purpose, later, when it finds that a binding which it copied stays
+// where it is.
 //
 // Threads. Any thread may call anything of an executable; a lease and a held output are one
 // thread's at a time. Streams must outlive the steps that were launched on them.
@@ -85,8 +87,8 @@ struct ExecutableOptions {
   // Outputs that stay in the slots are read at another address than they are written at: the same
   // memory, mapped a second time and read-only, so that whoever holds one cannot spoil it. Costs no
   // copy and no call in a step, and memory of each slot in whole handles (2 MiB on most devices).
-  // Only for the policy in-place, and for readers on this device, not for peers. kUnimplemented
-  // where the device has no virtual memory.
+  // Only for the policy in-place. Peers read it too, those that the allocator has when the first
+  // step makes the slots. kUnimplemented where the device has no virtual memory.
   bool alias_outputs = false;
   // What `auto` reckons with; nothing: measured on the device, once per process.
   std::optional<PrimitiveCosts> costs;
@@ -185,8 +187,9 @@ class KEEL_EXPORT Executable {
 
   // A slot, for a step on this stream. Prefers one that is idle, then one that was last used on
   // this stream (both alike, where no policy ever rewrites what a running step reads); waits for
-  // one of the others. kDeadlineExceeded says what the slots are doing; kResourceExhausted: no
-  // memory for the slots, of the device or of the budget.
+  // one of the others. The first one takes memory and waits for the device to be ready with it.
+  // kDeadlineExceeded says what the slots are doing; kResourceExhausted: no memory for the slots,
+  // of the device or of the budget.
   Result<Lease> Acquire(hal::StreamHandle stream, Deadline deadline);
 
   // What a binding is reached by now; kAuto never.

@@ -1,7 +1,8 @@
 // ReplayReport: what one step did to be able to replay, why, and what it cost.
 //
-// A step that replays with nothing to do has no actions. Bytes that the graph itself copies are
-// counted, and cost the host nothing. ExecutableStats has the totals of an executable.
+// A step that replays with nothing to do has no actions, and does not look at the clock: what the
+// launch itself takes is not in the report. Bytes that the graph itself copies are counted, and
+// cost the host nothing. ExecutableStats has the totals of an executable.
 #pragma once
 
 #include <array>
@@ -27,6 +28,7 @@ enum class ActionKind : std::uint8_t {
   kRanEagerly,   // commands were put on the stream one by one
   kChose,        // `auto` changed how it reaches a binding
 };
+inline constexpr std::size_t kActionKinds = 9;
 
 enum class Reason : std::uint8_t {
   kFirstStep,       // the slot has no graph yet
@@ -41,7 +43,9 @@ enum class Reason : std::uint8_t {
   kSettled,         // it moves so seldom that patching is cheaper
   kEvicted,         // the memory budget had taken the slots
   kLastStepFailed,  // and left the slot in need of repair
+  kAhead,           // of other slots, so that their steps need not
 };
+inline constexpr std::size_t kReasons = 13;
 
 KEEL_EXPORT std::string_view ActionName(ActionKind kind);
 KEEL_EXPORT std::string_view ReasonText(Reason reason);
@@ -52,8 +56,13 @@ struct Action {
   Reason reason = Reason::kFirstStep;
   std::uint32_t binding = kNoBinding;  // index in the program
   std::uint32_t count = 1;             // commands patched, graphs recorded
-  std::int64_t host_ns = 0;            // 0: not measured, less than a look at the clock
+  // Of the calling thread. 0: not measured, less than a look at the clock: a choice, and a row that
+  // was rewritten. The one call that gives all rows of a step to the graph is the last row's cost.
+  std::int64_t host_ns = 0;
 };
+
+// Of the calling thread, by the kind of what it was spent on.
+using HostNs = std::array<std::int64_t, kActionKinds>;
 
 struct ReplayReport {
   static constexpr std::size_t kMostActions = 8;
@@ -78,6 +87,7 @@ struct ReplayReport {
   std::span<const Action> actions() const { return {actions_.data(), action_count_}; }
   std::uint32_t actions_left_out = 0;
   void Add(const Action& action) {
+    host_ns_[static_cast<std::size_t>(action.kind)] += action.host_ns;
     if (action_count_ != kMostActions) {
       actions_[action_count_++] = action;
       return;
@@ -91,8 +101,23 @@ struct ReplayReport {
     }
   }
 
+  // The last action of the kind took so much more.
+  void Charge(ActionKind kind, std::int64_t ns) {
+    for (std::size_t i = action_count_; i-- > 0;) {
+      if (actions_[i].kind != kind) continue;
+      actions_[i].host_ns += ns;
+      host_ns_[static_cast<std::size_t>(kind)] += ns;
+      return;
+    }
+    Add({.kind = kind, .reason = Reason::kMoved, .host_ns = ns});
+  }
+  // Of all actions of the kind, also of those that had no room.
+  std::int64_t host_ns(ActionKind kind) const { return host_ns_[static_cast<std::size_t>(kind)]; }
+  const HostNs& host_ns() const { return host_ns_; }
+
   // As if new; cheaper.
   void Clear() {
+    if (action_count_ != 0) host_ns_ = {};
     step = 0;
     slot = graphs = rebound = patched = remapped = recorded = traced = traces_reused = chosen = 0;
     copied_in = copied_out = {};
@@ -108,6 +133,7 @@ struct ReplayReport {
  private:
   std::array<Action, kMostActions> actions_{};
   std::size_t action_count_ = 0;
+  HostNs host_ns_{};
 };
 
 // Totals since an executable was made.
@@ -129,6 +155,7 @@ struct ExecutableStats {
   Bytes copied_in;
   Bytes copied_out;
   Bytes slot_bytes;  // held now
+  HostNs host_ns{};
 };
 
 }  // namespace keel::graph

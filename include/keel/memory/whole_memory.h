@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "keel/base/export.h"
 #include "keel/base/result.h"
@@ -34,6 +35,8 @@ class KEEL_EXPORT WholeMemory {
   explicit operator bool() const { return static_cast<bool>(memory_); }
   const hal::PhysicalMemory& memory() const { return memory_; }
   Bytes size() const { return size_; }
+  // For a mapping of it: the device itself, and the peers that the allocator has now.
+  std::vector<hal::AccessGrant> GrantsFor(hal::Access access) const;
   // kFailedPrecondition while a Mapping uses it, and nothing changed. OK for one that has nothing.
   Status Close();
 

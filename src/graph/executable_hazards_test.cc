@@ -1,0 +1,255 @@
+// Hazards of graphs that are replayed, each by its number: callers at once on one slot (G9), an end
+// that comes while the device uses what is mapped (G10), and work that a steady step does not do
+// (G16). Others are beside what they are about.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "graph/graph_test.h"
+#include "keel/base/log.h"
+#include "keel/hal/memory.h"
+
+namespace keel::graph {
+namespace {
+
+using std::chrono::milliseconds;
+
+// --- G9 ------------------------------------------------------------------------------------------
+
+class ManyCallersTest : public GraphTest {
+ protected:
+  ManyCallersTest()
+      : GraphTest({.devices = 1, .memory = 1_GiB, .arena = 8_GiB, .seed = 5, .delay_us = 30}) {}
+
+  // Written by the device.
+  struct Steps {
+    std::atomic<int> running = 0;
+    std::atomic<int> most = 0;
+    std::atomic<std::uint64_t> ended = 0;
+  };
+  static void Begins(void* data) {
+    Steps& steps = *static_cast<Steps*>(data);
+    const int now = ++steps.running;
+    int most = steps.most;
+    while (now > most && !steps.most.compare_exchange_weak(most, now)) {
+    }
+  }
+  static void Ends(void* data) {
+    Steps& steps = *static_cast<Steps*>(data);
+    --steps.running;
+    ++steps.ended;
+  }
+};
+
+// A slot's steps end in the order of their marks, whatever streams they come from, or a mark would
+// say of a step that it is done because another one is.
+TEST_F(ManyCallersTest, AtOnceDoNotMarkTheTimelineOutOfOrder) {
+  constexpr int kThreads = 6;
+  constexpr int kSteps = 25;
+  struct Case {
+    int slots;
+    Mode mode;
+  };
+  // A device may see to it by itself that a graph runs once at a time, but not without one.
+  for (const auto& [slots, mode] : {Case{1, Mode::kGraph}, Case{3, Mode::kGraph},
+                                    Case{1, Mode::kEager}, Case{3, Mode::kEager}}) {
+    Steps steps;
+    ProgramBuilder builder("counted");
+    const BindingId x = builder.Bind({.name = "x", .size = kSize, .policy = Policy::kCopy});
+    const BindingId y = builder.Bind(
+        {.name = "y", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kInPlace});
+    builder.Call({.function = &Begins, .data = &steps});
+    builder.Copy({y}, {x});
+    builder.Call({.function = &Ends, .data = &steps});
+    const auto executable = Need(Executable::Create(
+        Need(std::move(builder).Build()), bench_.memory(), {.slots = slots, .mode = mode}));
+    const Buffer from = bench_.Filled(1);
+    ASSERT_TRUE(IsOk(executable->Bind(x, from)));
+    std::vector<std::thread> threads;
+    threads.reserve(kThreads);
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&, one = slots == 1] {
+        const hal::Stream stream = Need(hal::Stream::Create(bench_.inner()));
+        for (int step = 0; step < kSteps; ++step) {
+          Lease lease = Need(executable->Acquire(stream.get(), Soon()));
+          ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+          // Of one slot, the step's number is its place in the timeline.
+          const std::uint64_t number = lease.report().step;
+          if (step % 2 == 0) lease = Lease();  // the next one finds it running
+          if (!lease) continue;
+          EXPECT_TRUE(IsOk(lease.Wait(Soon())));
+          if (one) {
+            EXPECT_GE(steps.ended.load(), number) << "its mark came before its end";
+          }
+        }
+        EXPECT_TRUE(IsOk(stream.Synchronize(Soon())));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_LE(steps.most.load(), slots) << "two steps of a slot ran at once";
+    EXPECT_EQ(steps.ended.load(), static_cast<std::uint64_t>(kThreads * kSteps));
+    EXPECT_EQ(executable->stats().steps, static_cast<std::uint64_t>(kThreads * kSteps));
+    EXPECT_TRUE(IsOk(executable->Close(Soon())));
+  }
+}
+
+// --- G10 -----------------------------------------------------------------------------------------
+
+class MappedEndTest : public GraphTest {
+ protected:
+  static constexpr Bytes kPage = 2_MiB;
+
+  // A step that writes both a window and an aliased output is on the stream, which is held.
+  struct Running {
+    std::unique_ptr<Executable> executable;
+    std::weak_ptr<const hal::PhysicalMemory> memory;  // that only the slot keeps
+    hal::Mapping seen;                                // of it, by the test
+  };
+  Running MakeRunning(milliseconds patience) {
+    Running running;
+    ProgramBuilder builder("mapped");
+    const BindingId x = builder.Bind(
+        {.name = "x", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kRemap});
+    const BindingId y = builder.Bind(
+        {.name = "y", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kInPlace});
+    builder.Fill({y, hal::Access::kWrite}, 0x3f800000, 4);
+    builder.Copy({x}, {y});
+    running.executable =
+        Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(),
+                                {.slots = 1, .patience = patience, .alias_outputs = true}));
+    auto memory = std::make_shared<const hal::PhysicalMemory>(
+        Need(hal::PhysicalMemory::Create(bench_.inner(), kPage)));
+    running.memory = memory;
+    const hal::AddressRange range = Need(hal::AddressRange::Create(bench_.inner(), kPage));
+    const hal::AccessGrant grant{.device = bench_.device().id(), .access = hal::Access::kReadWrite};
+    running.seen = Need(hal::Mapping::Create(range, Offset(0), *memory, {&grant, 1}));
+    bench_.Write(running.seen.address(), Same(-1));
+    EXPECT_TRUE(IsOk(bench_.controls().HoldStream(bench_.stream())));
+    Lease lease = Need(running.executable->Acquire(bench_.stream(), Soon()));
+    EXPECT_TRUE(IsOk(lease.Bind(x, {.memory = std::move(memory)})));
+    EXPECT_TRUE(IsOk(lease.Launch(Soon())));
+    return running;
+  }
+  void Release() { ASSERT_TRUE(IsOk(bench_.controls().ReleaseStream(bench_.stream()))); }
+  std::uint64_t Unmaps() { return bench_.device().calls(Primitive::kUnmap); }
+};
+
+TEST_F(MappedEndTest, WaitsForTheDeviceBeforeAnythingIsUnmapped) {
+  Running running = MakeRunning(milliseconds(60'000));
+  bench_.device().ResetCounts();
+  std::atomic<bool> gone = false;
+  std::thread end([&] {
+    running.executable.reset();
+    gone = true;
+  });
+  // The end has begun when it asks the device how far it is.
+  const Deadline asked = Soon();
+  while (bench_.device().calls(Primitive::kQueryStream) == 0 && !asked.Passed()) {
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(gone);
+  EXPECT_EQ(Unmaps(), 0u);
+  EXPECT_FALSE(running.memory.expired());
+  Release();
+  end.join();
+  EXPECT_TRUE(running.memory.expired());
+  EXPECT_GE(Unmaps(), 3u) << "the window, the output and its alias";
+  EXPECT_EQ(bench_.Read(running.seen.address()), Same(1)) << "the step ran";
+  EXPECT_TRUE(bench_.device().retries().empty());
+  EXPECT_TRUE(IsOk(bench_.device().Health()));
+}
+
+TEST_F(MappedEndTest, LeavesWhatIsMappedUntilTheDeviceIsDoneWhenPatienceEnds) {
+  Running running = MakeRunning(milliseconds(20));
+  bench_.device().ResetCounts();
+  running.executable.reset();
+  EXPECT_EQ(bench_.device().retries().size(), 1u);
+  EXPECT_EQ(Unmaps(), 0u);
+  EXPECT_FALSE(running.memory.expired());
+  EXPECT_FALSE(bench_.device().retries().Drain().ok());
+  EXPECT_EQ(Unmaps(), 0u);
+  Release();
+  EXPECT_EQ(bench_.Read(running.seen.address()), Same(1)) << "the step ran";
+  EXPECT_TRUE(IsOk(bench_.device().retries().Drain()));
+  EXPECT_GE(Unmaps(), 3u);
+  EXPECT_TRUE(running.memory.expired());
+  EXPECT_TRUE(IsOk(bench_.device().Health()));
+}
+
+// --- G16 -----------------------------------------------------------------------------------------
+
+class SteadyWorkTest : public GraphTest {};
+
+TEST_F(SteadyWorkTest, NothingIsLoggedWhateverMoves) {
+  const Adding adding = MakeAdding(Policy::kCopy, Policy::kPatch);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 2}));
+  const std::array places = {bench_.Filled(1), bench_.Filled(2)};
+  const auto step = [&](std::size_t i) {
+    return RunStep(*executable, bench_.stream(),
+                   {{adding.a, places[i % 2]},
+                    {adding.b, places[(i + 1) % 2]},
+                    {adding.sum, places[i / 2 % 2]},
+                    {adding.total, places[i / 3 % 2]}});
+  };
+  for (std::size_t i = 0; i < 2; ++i) ASSERT_TRUE(IsOk(step(i)));
+  SetLogLevel(LogLevel::kDebug);
+  testing::internal::CaptureStderr();
+  Log(LogLevel::kDebug, "the only line");
+  for (std::size_t i = 0; i < 50; ++i) ASSERT_TRUE(IsOk(step(i)));
+  const std::string logged = testing::internal::GetCapturedStderr();
+  SetLogLevel(LogLevel::kOff);
+  EXPECT_THAT(logged, ::testing::HasSubstr("the only line"));
+  EXPECT_EQ(std::count(logged.begin(), logged.end(), '\n'), 1) << logged;
+}
+
+// Among a thousand bindings, a step does for the few that moved what it does for them among as
+// many: driver calls, rows, commands, and nothing that it would have to tell.
+TEST_F(SteadyWorkTest, IsOfThoseThatMovedHoweverManyThereAre) {
+  struct Done {
+    std::uint64_t calls = 0;
+    std::uint32_t rebound = 0;
+    std::uint32_t patched = 0;
+    std::size_t actions = 0;
+    bool operator==(const Done&) const = default;
+  };
+  const auto done = [&](Policy policy, int bindings, int moving) {
+    ProgramBuilder builder("many");
+    const BindingId out = builder.Bind(
+        {.name = "out", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kInPlace});
+    std::vector<BindingId> in;
+    for (int i = 0; i < bindings; ++i) {
+      in.push_back(
+          builder.Bind({.name = "in" + std::to_string(i), .size = 16_B, .policy = policy}));
+      builder.Copy({.binding = out, .extent = 16_B}, {in.back()});
+    }
+    const auto executable =
+        Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.slots = 1}));
+    const Buffer here = bench_.Filled(1, 4);
+    const Buffer there = bench_.Filled(2, 4);
+    for (const BindingId binding : in) EXPECT_TRUE(IsOk(executable->Bind(binding, here)));
+    EXPECT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
+    for (int i = 0; i < moving; ++i) EXPECT_TRUE(IsOk(executable->Bind(in[i], there)));
+    bench_.device().ResetCounts();
+    Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+    EXPECT_TRUE(IsOk(lease.Launch(Soon())));
+    const Done result{.calls = bench_.device().calls(),
+                      .rebound = lease.report().rebound,
+                      .patched = lease.report().patched,
+                      .actions = lease.report().actions().size()};
+    EXPECT_TRUE(IsOk(lease.Wait(Soon())));
+    return result;
+  };
+  for (const int moving : {0, 1, 5}) {
+    EXPECT_EQ(done(Policy::kPatch, 1000, moving), done(Policy::kPatch, 5, moving));
+    // So many rows are in a table: not even a call.
+    const Done copied = done(Policy::kCopy, 1000, moving);
+    EXPECT_EQ(copied.calls, 1u);
+    EXPECT_EQ(copied.rebound, static_cast<std::uint32_t>(moving));
+    EXPECT_EQ(copied.actions, static_cast<std::size_t>(moving));
+  }
+}
+
+}  // namespace
+}  // namespace keel::graph

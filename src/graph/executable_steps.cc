@@ -1,0 +1,210 @@
+// ExecutableState: a step, from what was bound to what is on the stream.
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "graph/executable_state.h"
+#include "keel/base/log.h"
+#include "keel/graph/scratch_arena.h"
+
+namespace keel::graph {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The executables whose steps this thread is launching, the innermost first: functions of the
+// caller's are called meanwhile, and may launch others.
+class Launching {
+ public:
+  explicit Launching(const ExecutableState* state) : state_(state), outer_(innermost_) {
+    innermost_ = this;
+  }
+  ~Launching() { innermost_ = outer_; }
+  Launching(const Launching&) = delete;
+  Launching& operator=(const Launching&) = delete;
+
+  // One that a step of `state` would wait for, or whose scratch it would spoil; null: none.
+  static const ExecutableState* InTheWayOf(const ExecutableState& state) {
+    for (const Launching* each = innermost_; each != nullptr; each = each->outer_) {
+      const std::shared_ptr<ScratchArena>& scratch = each->state_->options.scratch;
+      if (each->state_ == &state || (scratch != nullptr && scratch == state.options.scratch)) {
+        return each->state_;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  static thread_local const Launching* innermost_;
+  const ExecutableState* const state_;
+  const Launching* const outer_;
+};
+thread_local const Launching* Launching::innermost_ = nullptr;
+
+std::int64_t NsSince(Clock::time_point begin) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+}
+
+}  // namespace
+
+Status ExecutableState::Launch(Slot& slot, Deadline deadline) {
+  KEEL_TRY(Here());
+  if (slot.use.mark != 0) {
+    return FailedPrecondition("the lease's step was launched already: acquire another");
+  }
+  if (const ExecutableState* const outer = Launching::InTheWayOf(*this); outer != nullptr) {
+    return FailedPrecondition(
+        outer == this
+            ? fmt::format("a command of '{0}' launches a step of '{0}', which it would wait for",
+                          program->name())
+            : fmt::format("a command of '{}' launches a step of '{}', which has the same scratch",
+                          outer->program->name(), program->name()));
+  }
+  const Launching launching(this);
+  // What may wait comes first: the arena's other users are not kept from their turn by it.
+  Status status = slot.Apply(deadline, slot.use.report);
+  const auto queue = [&] { return QueueStep(slot); };
+  if (status.ok()) {
+    status = options.scratch != nullptr && !layout->arena_bytes.empty()
+                 ? options.scratch->InTurn(slot.use.stream, queue)
+                 : queue();
+  }
+  if (!status.ok()) {
+    const MutexLock lock(mutex_);
+    ++totals_.failed_steps;
+    return status;
+  }
+  slot.use.mark = slot.timeline().launched();
+  slot.use.report.step = steps_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (layout->dynamic != 0) Judge(slot);
+  return OkStatus();
+}
+
+Status ExecutableState::QueueStep(Slot& slot) {
+  ReplayReport& report = slot.use.report;
+  if (options.mode == Mode::kEager) {
+    const MutexLock calling(recording_mutex_);
+    return QueueEagerly(slot, Reason::kEagerMode);
+  }
+  if (warm_up_.load(std::memory_order_relaxed) > 0) {
+    const MutexLock calling(recording_mutex_);
+    // Those who began at once do not all warm up.
+    if (warm_up_.load(std::memory_order_relaxed) > 0) {
+      KEEL_TRY(QueueEagerly(slot, Reason::kWarmUp));
+      warm_up_.fetch_sub(1, std::memory_order_relaxed);
+      const MutexLock lock(mutex_);
+      slot.use.warmed_up = true;
+      return OkStatus();
+    }
+  }
+  if (!slot.recorded()) {
+    const MutexLock recording(recording_mutex_);
+    bool evicted = false;
+    {
+      const MutexLock lock(mutex_);
+      evicted = std::exchange(evicted_, false);
+    }
+    KEEL_TRY(slot.Record(evicted ? Reason::kEvicted : Reason::kFirstStep, report));
+    RecordOthers(slot);
+  } else if (slot.needs_trace()) {
+    const MutexLock recording(recording_mutex_);
+    KEEL_TRY(slot.Patch(report));
+  } else {
+    KEEL_TRY(slot.Patch(report));
+  }
+  if (!opaque_) return slot.Launch(slot.use.stream, report);
+  const MutexLock calling(recording_mutex_);  // eager commands are called one at a time
+  return slot.Launch(slot.use.stream, report);
+}
+
+Status ExecutableState::QueueEagerly(Slot& slot, Reason reason) {
+  const Clock::time_point begin = Clock::now();
+  KEEL_TRY(slot.RunEagerly(slot.use.stream, slot.use.report));
+  slot.use.report.Add(
+      {.kind = ActionKind::kRanEagerly, .reason = reason, .host_ns = NsSince(begin)});
+  return OkStatus();
+}
+
+void ExecutableState::RecordOthers(Slot& like) {
+  std::vector<Slot*> others;
+  std::vector<Slot*> launched;  // a lease has them, and does nothing more to them
+  {
+    const MutexLock lock(mutex_);
+    for (const std::unique_ptr<Slot>& slot : set_->slots()) {
+      if (slot->recorded()) continue;
+      if (!slot->use.leased) {
+        slot->use.leased = true;
+        CatchUpLocked(*slot);
+        others.push_back(slot.get());
+      } else if (slot->use.warmed_up) {
+        slot->use.recording = true;
+        launched.push_back(slot.get());
+      }
+    }
+  }
+  if (others.empty() && launched.empty()) return;
+  const Clock::time_point begin = Clock::now();
+  ReplayReport report;
+  const auto record = [&](Slot& slot, Status status) {
+    if (status.ok()) status = slot.Record(Reason::kFirstStep, report);
+    // It is not this step's failure: the slot records in its own first step.
+    if (!status.ok() && LogEnabled(LogLevel::kDebug)) {
+      Log(LogLevel::kDebug, "a slot is recorded later: " + status.ToString());
+    }
+  };
+  for (Slot* const slot : others) {
+    slot->EndBinding();
+    for (std::uint32_t i = 0; i < layout->bindings.size(); ++i) {
+      if (slot->bound(i) == nullptr && like.bound(i) != nullptr) {
+        slot->BindStep(i, *like.bound(i));
+      }
+    }
+    record(*slot, slot->ApplyWithoutWaiting(report));
+  }
+  for (Slot* const slot : launched) record(*slot, OkStatus());
+  if (report.recorded != 0) {
+    ReplayReport& paid = like.use.report;
+    paid.recorded += report.recorded;
+    paid.traced += report.traced;
+    paid.Add({.kind = ActionKind::kRecorded,
+              .reason = Reason::kAhead,
+              .count = report.recorded,
+              .host_ns = NsSince(begin)});
+  }
+  const MutexLock lock(mutex_);
+  for (Slot* const slot : others) slot->use.leased = false;
+  for (Slot* const slot : launched) slot->use.recording = false;
+  if (waiting_ != 0) released_.NotifyAll();
+}
+
+void ExecutableState::Judge(Slot& slot) {
+  ReplayReport& report = slot.use.report;
+  const std::uint64_t step = report.step;
+  std::vector<std::uint32_t> changed;
+  const auto chose = [&](std::uint32_t binding, Reason reason) {
+    changed.push_back(binding);
+    ++report.chosen;
+    report.Add({.kind = ActionKind::kChose, .reason = reason, .binding = binding});
+  };
+  if (!slot.rebound_bindings().empty()) {
+    choices->Rebound(slot.rebound_bindings());
+    slot.rebound_bindings().clear();
+  }
+  if (!slot.patched_bindings().empty()) {
+    for (const std::uint32_t binding :
+         choices->Patched(slot.patched_bindings(), report.patched, step)) {
+      chose(binding, Reason::kChurns);
+    }
+    slot.patched_bindings().clear();
+  }
+  if (choices->ShouldSettle(step)) {
+    for (const std::uint32_t binding : choices->Settle(step)) chose(binding, Reason::kSettled);
+  }
+  if (changed.empty()) return;
+  const MutexLock lock(mutex_);
+  for (const std::uint32_t binding : changed) ChangedLocked(binding);
+}
+
+}  // namespace keel::graph
