@@ -273,7 +273,7 @@ class ChurnTest(CliTest):
 class MistakeTest(CliTest):
     def test_what(self):
         self.assert_fails(keel("bench"), 2, "WHAT", "keel bench --help")
-        self.assert_fails(keel("bench", "speed"), 2, "'speed'", "alloc, churn, graph, host, h2d, task, train")
+        self.assert_fails(keel("bench", "speed"), 2, "'speed'", "alloc, churn, graph, host, h2d, primitives, task,")
         self.assert_fails(keel("bench", "alloc", "host"), 2, "'host'", "keel bench --help")
 
     def test_device(self):

@@ -357,11 +357,30 @@ std::string CheckWhat(const std::string& text) {
   return fmt::format("there is no '{}'; choose from: {}", text, fmt::join(kKinds, ", "));
 }
 
+// As many of them on a line as the columns of the help hold.
+std::string InLines(const std::vector<std::string>& names) {
+  constexpr std::size_t kColumns = 78;
+  std::string lines;
+  std::size_t width = 0;
+  for (const std::string& name : names) {
+    const bool last = &name == &names.back();
+    const std::size_t size = name.size() + (last ? 0 : 1);
+    if (width != 0) {
+      const bool fits = width + 1 + size <= kColumns;
+      lines += fits ? ' ' : '\n';
+      width = fits ? width + 1 : 0;
+    }
+    lines += last ? name : name + ',';
+    width += size;
+  }
+  return lines;
+}
+
 // An option that takes several of the names there are, and is otherwise refused.
 template <class T>
 void AddChoices(CLI::App& app, const std::string& option, std::vector<T>& into,
                 const std::vector<std::string>& known, const std::string& what) {
-  app.add_option(option, into, fmt::format("{}:\n{}", what, fmt::join(known, ", ")))
+  app.add_option(option, into, fmt::format("{}:\n{}", what, InLines(known)))
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false)
