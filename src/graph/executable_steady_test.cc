@@ -25,7 +25,7 @@ using Combination = std::tuple<Policy, Commands, int>;  // ..., slots
 class SteadyTest : public GraphTest, public ::testing::WithParamInterface<Combination> {
  protected:
   static constexpr Bytes kPage = 2_MiB;
-  static constexpr int kPlaces = 3;
+  static constexpr int kPlaces = 4;
 
   // Where a binding may be: memory that the test sees at `buffer.address`.
   struct Place {
@@ -89,14 +89,18 @@ class SteadyTest : public GraphTest, public ::testing::WithParamInterface<Combin
   }
   // The step's own lease, launched and not waited for; everything is elsewhere than in the last.
   Lease Launch(Executable& executable, int step, hal::StreamHandle stream) {
+    return Launch(executable, step, step, stream);
+  }
+  // With the sum at a place that may be another one's.
+  Lease Launch(Executable& executable, int step, int sum, hal::StreamHandle stream) {
     Lease lease = Need(executable.Acquire(stream, Soon()));
     if (policy_ != Policy::kInPlace) {
-      const auto at = [&](const std::vector<Place>& places) {
-        return places[static_cast<std::size_t>(step) % places.size()].buffer;
+      const auto at = [](const std::vector<Place>& places, int place) {
+        return places[static_cast<std::size_t>(place) % places.size()].buffer;
       };
-      EXPECT_TRUE(IsOk(lease.Bind(x_, at(xs_))));
-      EXPECT_TRUE(IsOk(lease.Bind(y_, at(ys_))));
-      EXPECT_TRUE(IsOk(lease.Bind(sum_, at(sums_))));
+      EXPECT_TRUE(IsOk(lease.Bind(x_, at(xs_, step))));
+      EXPECT_TRUE(IsOk(lease.Bind(y_, at(ys_, step))));
+      EXPECT_TRUE(IsOk(lease.Bind(sum_, at(sums_, sum))));
     }
     ++launching_;
     EXPECT_TRUE(IsOk(lease.Launch(Soon())));
@@ -160,9 +164,10 @@ TEST_P(KeptTest, LeasesDoNotDelayARecording) {
   ExpectSums();
 }
 
-// From as many streams. Each begins with a slot of its own, which the others cannot record.
+// From as many streams, each with a place for its sums; where there is but one, from one stream.
+// Each thread begins with a slot of its own, which the others cannot record.
 TEST_P(SteadyTest, NorWhenThreadsBeginAtOnce) {
-  constexpr int kThreads = 4;
+  constexpr int kThreads = kPlaces;
   const auto executable = Make();
   // While the first one warms up, the others that have slots come to where they would too.
   warming_up_ = [&] {
@@ -178,13 +183,14 @@ TEST_P(SteadyTest, NorWhenThreadsBeginAtOnce) {
   threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
-      const hal::Stream stream = Need(hal::Stream::Create(bench_.inner()));
+      const hal::Stream own = Need(hal::Stream::Create(bench_.inner()));
+      const hal::StreamHandle stream = policy_ == Policy::kResident ? bench_.stream() : own.get();
       begin.arrive_and_wait();
-      Launch(*executable, i, stream.get());
+      Launch(*executable, i, i, stream);
       begun.count_down();
       counted.wait();
-      for (int step = 0; step < 8; ++step) Launch(*executable, i + step, stream.get());
-      EXPECT_TRUE(IsOk(stream.Synchronize(Soon())));
+      for (int step = 0; step < 8; ++step) Launch(*executable, i + step, i, stream);
+      EXPECT_TRUE(IsOk(bench_.inner()->SynchronizeStream(stream, Soon())));
     });
   }
   begun.wait();

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cctype>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +23,13 @@
 #include "keel/base/unique_fd.h"
 
 namespace keel::task {
+
+// What a worker whose orchestrator is gone may take to end.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr std::chrono::seconds kOrphanEnds{2};  // of which its runtime sleeps one at the end
+#else
+inline constexpr std::chrono::seconds kOrphanEnds{1};
+#endif
 
 inline std::size_t OpenDescriptors() {
   const std::filesystem::directory_iterator files("/proc/self/fd");
