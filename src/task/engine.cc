@@ -71,12 +71,24 @@ struct Engine::State {
   // Leave, with what the task has kept.
   void Abandon(Task task);
   Status EndAbandoned(Deadline deadline);
-  Status Run(Task& task, std::span<const std::byte> arguments, Deadline deadline);
+  Status Run(Task& task, std::span<const std::byte> arguments, Deadline deadline) {
+    const ArgumentsView view(arguments.data());
+    bool resident = true;
+    for (std::size_t i = 0; i < view.tensor_count(); ++i) resident &= view.tensor(i).resident();
+    return resident ? Execute(task, arguments, deadline) : RunWithCopies(task, arguments, deadline);
+  }
+  Status RunWithCopies(Task& task, std::span<const std::byte> arguments, Deadline deadline);
   Status CopyIn(Task& task, Arguments& arguments, Deadline deadline);
   Status CopyOut(const Task& task, const Arguments& arguments, const Arguments& placed,
                  Deadline deadline);
   // With arguments that are all on the device.
-  Status Execute(Task& task, std::span<const std::byte> placed, Deadline deadline);
+  Status Execute(Task& task, std::span<const std::byte> placed, Deadline deadline) {
+    const bool on_host =
+        task.callable->function != nullptr || task.callable->stored->function() != nullptr;
+    return on_host ? ExecuteOnHost(task, placed, deadline)
+                   : ExecuteOnDevice(task, placed, deadline);
+  }
+  Status ExecuteOnDevice(Task& task, std::span<const std::byte> placed, Deadline deadline);
   Status ExecuteOnHost(Task& task, std::span<const std::byte> placed, Deadline deadline);
   // Queues the code; what it returned is in the exchange when the stream is past it.
   Status LaunchOnDevice(const Task& task, std::span<const std::byte> placed);
@@ -297,7 +309,7 @@ Status Engine::State::EndAbandoned(Deadline deadline) {
   return OkStatus();
 }
 
-const Engine::State::Callable* Engine::State::Enter(std::uint64_t callable) {
+inline const Engine::State::Callable* Engine::State::Enter(std::uint64_t callable) {
   const OwnerGuard lock(callables_lock);
   if (recent == nullptr || recent_number != callable) {
     const auto found = callables.find(callable);
@@ -309,7 +321,7 @@ const Engine::State::Callable* Engine::State::Enter(std::uint64_t callable) {
   return recent->get();
 }
 
-void Engine::State::Leave() {
+inline void Engine::State::Leave() {
   std::shared_ptr<const Callable> gone;  // outside of the lock
   const OwnerGuard lock(callables_lock);
   running = nullptr;
@@ -325,11 +337,8 @@ void Engine::State::Abandon(Task task) {
   abandoned.push_back(std::move(task));
 }
 
-Status Engine::State::Run(Task& task, std::span<const std::byte> arguments, Deadline deadline) {
-  const ArgumentsView view(arguments.data());
-  bool resident = true;
-  for (std::size_t i = 0; i < view.tensor_count(); ++i) resident &= view.tensor(i).resident();
-  if (resident) return Execute(task, arguments, deadline);
+Status Engine::State::RunWithCopies(Task& task, std::span<const std::byte> arguments,
+                                    Deadline deadline) {
   KEEL_ASSIGN(const Arguments given, Arguments::Decode(arguments));
   Arguments placed = given;
   KEEL_TRY(CopyIn(task, placed, deadline));
@@ -399,10 +408,8 @@ Status Engine::State::CopyOut(const Task& task, const Arguments& arguments, cons
   return OkStatus();
 }
 
-Status Engine::State::Execute(Task& task, std::span<const std::byte> placed, Deadline deadline) {
-  if (task.callable->function != nullptr || task.callable->stored->function() != nullptr) {
-    return ExecuteOnHost(task, placed, deadline);
-  }
+Status Engine::State::ExecuteOnDevice(Task& task, std::span<const std::byte> placed,
+                                      Deadline deadline) {
   task.launched = true;
   const Status status = LaunchOnDevice(task, placed);
   KEEL_TRY(tasks->device().SynchronizeStream(tasks->get(), deadline));
@@ -411,8 +418,8 @@ Status Engine::State::Execute(Task& task, std::span<const std::byte> placed, Dea
   return OutcomeOf(outcome().code, Text(outcome().message, sizeof(outcome().message)));
 }
 
-Status Engine::State::ExecuteOnHost(Task& task, std::span<const std::byte> placed,
-                                    Deadline deadline) {
+inline Status Engine::State::ExecuteOnHost(Task& task, std::span<const std::byte> placed,
+                                           Deadline deadline) {
   task.launched = true;
   bool queued = false;
   Status status = RunOnHost({memory, tasks, *task.callable->stored, task.callable->function.get(),

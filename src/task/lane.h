@@ -1,15 +1,16 @@
 // A lane: messages from one thread to one other, perhaps in another process, through memory that
 // both see.
 //
-// It has slots, each a cache line, that are used in turn. A short message is in its slot; of a
+// It has slots, two to a cache line, that are used in turn. A short message is in its slot; of a
 // longer one the slot has the length, and the bytes are in a ring beside the slots, where they may
 // lie across the end, so that what fits into an empty ring fits wherever the cursors stand. Nothing
 // waits: a full lane refuses.
 //
 // What a lane costs is cache lines that go from core to core. So a reader waits for the slot
 // itself, whose sequence number is written last: a short message arrives with the line that tells
-// of it, and the slots are few enough to stay in the caches. The cursors, and the bell of a reader
-// that sleeps, have lines of their own, which the other side looks at only when it must.
+// of it, often with the next one, and the slots are few enough to stay in the caches. The cursors,
+// and the bell of a reader that sleeps, have lines of their own, which the other side looks at only
+// when it must.
 //
 // Neither side trusts the other, or the memory. Each keeps its own cursors to itself and publishes
 // copies; the reader copies a message out before it looks at it. A cursor, a length, a number or a
@@ -34,27 +35,30 @@
 namespace keel::task {
 
 inline constexpr std::size_t kCacheLine = 64;
+// So far apart are words that different cores write: processors also fetch the neighbours of a
+// line.
+inline constexpr std::size_t kApart = 256;
 
 // What both sides share, beside the slots and the ring. All zeros: an empty lane.
 struct LaneState {
   // The writer's: messages ever, modulo 2^32.
-  alignas(kCacheLine) std::atomic<std::uint32_t> written;
+  alignas(kApart) std::atomic<std::uint32_t> written;
   // The reader's: messages ever, and bytes of the ring ever, modulo 2^32.
-  alignas(kCacheLine) std::atomic<std::uint32_t> read;
+  alignas(kApart) std::atomic<std::uint32_t> read;
   std::atomic<std::uint32_t> read_bytes;
-  alignas(kCacheLine) FutexWord bell;  // of a reader that sleeps
+  alignas(kApart) FutexWord bell;  // of a reader that sleeps
 };
 
-struct alignas(kCacheLine) LaneSlot {
-  static constexpr std::size_t kShort = 48;
+struct alignas(kCacheLine / 2) LaneSlot {
+  static constexpr std::size_t kShort = 16;
   std::uint64_t sequence;  // of messages, from 1 on
   std::uint32_t length;    // of the message
   std::uint32_t checksum;  // of the sequence number, the length and the message
   std::byte bytes[kShort];
 };
-static_assert(sizeof(LaneSlot) == kCacheLine);
+static_assert(2 * sizeof(LaneSlot) == kCacheLine);
 
-inline constexpr std::size_t kLaneSlots = 64;
+inline constexpr std::size_t kLaneSlots = 256;
 
 // Memory that is a lane. The ring's size is a power of two, at most 2^30.
 struct Lane {
@@ -115,7 +119,14 @@ class LaneWriter {
   // they are, which may be registers.
   template <std::size_t kWords>
   Status PutWords(const std::array<std::uint64_t, kWords>& words) {
-    return PutWords(words, std::make_index_sequence<kWords>());
+    if (TryPutWords(words)) return OkStatus();
+    KEEL_TRY(MakeRoom(0));
+    return TryPutWords(words) ? OkStatus() : Internal("room that was there is not");
+  }
+  // Without a look at how far the reader is. False: PutWords must tell.
+  template <std::size_t kWords>
+  [[gnu::always_inline]] bool TryPutWords(const std::array<std::uint64_t, kWords>& words) {
+    return TryPutWords(words, std::make_index_sequence<kWords>());
   }
   // Wakes a reader that sleeps, after any number of Puts.
   void Wake() { RingSleepers(lane_.state->bell); }
@@ -126,12 +137,12 @@ class LaneWriter {
   // Word by word, and not in a loop, which would read two at a time what was stored one by one, and
   // wait for it.
   template <std::size_t kWords, std::size_t... kIndex>
-  Status PutWords(const std::array<std::uint64_t, kWords>& words,
-                  std::index_sequence<kIndex...> /*all*/) {
+  [[gnu::always_inline]] bool TryPutWords(const std::array<std::uint64_t, kWords>& words,
+                                          std::index_sequence<kIndex...> /*all*/) {
     constexpr std::size_t kSize = kWords * sizeof(std::uint64_t);
     static_assert(kSize <= LaneSlot::kShort);
     if (!CanPut(0)) [[unlikely]] {
-      KEEL_TRY(MakeRoom(0));
+      return false;
     }
     LaneChecksum checksum(sequence_, kSize);
     (checksum.Add(words[kIndex]), ...);
@@ -142,7 +153,7 @@ class LaneWriter {
                  sizeof(std::uint64_t)),
      ...);
     Publish(slot);
-    return OkStatus();
+    return true;
   }
   bool HasRoom(std::size_t bytes) const {
     return written_ - read_ < kLaneSlots && lane_.ring.size() - (bytes_ - read_bytes_) >= bytes;

@@ -56,9 +56,8 @@ struct LaneWorker::State {
 
   Status Fits(const Arguments& arguments) const;
   Status Place(Arguments& arguments, std::vector<Placed>& tensors);
-  // Post of a task that has arguments.
-  Status PostWith(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
-                  Deadline deadline);
+  Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
+              Deadline deadline);
   // What follows if its message is in the lane, and if it is not.
   void Sent(std::uint64_t task, Deadline deadline, bool has_places) {
     unnoticed = true;
@@ -230,11 +229,17 @@ Status LaneWorker::Post(std::uint64_t task, std::uint64_t callable, const Argume
                         Deadline deadline) {
   State& state = *state_;
   if (!home_.here() || state.MayBeLost() || state.posted.full()) KEEL_TRY(WhyNot());
-  if (!arguments.empty()) return state.PostWith(task, callable, arguments, deadline);
-  Status sent = state.tasks.PutWords(TaskHead(state.last_number + 1, callable, deadline));
-  if (!sent.ok()) return state.NotSent(std::move(sent));
-  state.Sent(task, deadline, /*has_places=*/false);
-  return OkStatus();
+  return state.Post(task, callable, arguments, deadline);
+}
+
+bool LaneWorker::TryPost(std::uint64_t task, std::uint64_t callable) {
+  State& state = *state_;
+  if (!home_.here() || state.MayBeLost() || state.posted.full() ||
+      !state.tasks.TryPutWords(PlainTask(state.last_number + 1, callable))) {
+    return false;
+  }
+  state.Sent(task, Deadline::Never(), /*has_places=*/false);
+  return true;
 }
 
 Status LaneWorker::WhyNot() const {
@@ -245,8 +250,8 @@ Status LaneWorker::WhyNot() const {
       fmt::format("{} has {} tasks already, which is all it takes", state_->who, kCapacity));
 }
 
-Status LaneWorker::State::PostWith(std::uint64_t task, std::uint64_t callable,
-                                   const Arguments& arguments, Deadline deadline) {
+Status LaneWorker::State::Post(std::uint64_t task, std::uint64_t callable,
+                               const Arguments& arguments, Deadline deadline) {
   std::vector<Placed> tensors;
   if (HasHostTensors(arguments) && peer->data() != nullptr) {
     Arguments placed_arguments = arguments;

@@ -43,6 +43,7 @@ class LaneWorker final : public Worker {
 
   Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
               Deadline deadline) override;
+  bool TryPost(std::uint64_t task, std::uint64_t callable) override;
   void Wake() override;
   Status Fits(const Arguments& arguments) const override;
   void Collect(std::vector<TaskResult>& results) override;

@@ -83,7 +83,12 @@ std::string_view CutText(std::string_view text, std::size_t most) {
   return text.substr(0, continues(text[size]) ? most : size);
 }
 
-constexpr std::size_t kTaskHead = kTaskHeadWords * sizeof(std::uint64_t);
+// How the message of a task begins that is not plain, and all of it if there are no arguments.
+constexpr std::uint64_t kTaskMark = 0x4b53'414b;  // "KASK", and zeros
+using TaskHeadWords = std::array<std::uint64_t, 4>;
+constexpr std::size_t kTaskHead = sizeof(TaskHeadWords);
+constexpr std::size_t kPlainTask = sizeof(PlainTaskWords);
+static_assert(kPlainTask < kTaskHead);
 
 // The head of a message that is long enough for one.
 Result<TaskHeadWords> GetTaskHead(std::span<const std::byte> bytes) {
@@ -93,12 +98,35 @@ Result<TaskHeadWords> GetTaskHead(std::span<const std::byte> bytes) {
   }
   TaskHeadWords head;
   std::memcpy(head.data(), bytes.data(), kTaskHead);
+  if (head[0] != kTaskMark) {
+    return InvalidArgument(
+        fmt::format("a task begins with {:#x}: {:#x} is due", head[0], kTaskMark));
+  }
   return head;
 }
 
-// One encoding for each task: none are not a block that says so.
+void ViewHead(const TaskHeadWords& head, TaskView& task) {
+  task.number = head[1];
+  task.callable = head[2];
+  task.deadline = ToDeadline(static_cast<std::int64_t>(head[3]));
+  task.arguments = NoArguments();
+}
+
+// One encoding for each task: none are not a block that says so, and what is plain is short.
 Status EmptyBlock() {
   return InvalidArgument("a task has a block of arguments with nothing in it");
+}
+Status LongPlainTask() {
+  return InvalidArgument("the message of a plain task is longer than it need be");
+}
+
+// Whether the message is that of a plain task; then `task` is it.
+bool ViewPlain(std::span<const std::byte> bytes, TaskView& task) {
+  if (bytes.size() != kPlainTask) return false;
+  PlainTaskWords words;
+  std::memcpy(words.data(), bytes.data(), kPlainTask);
+  ViewTask(words, NoArguments(), task);
+  return true;
 }
 
 bool IsDone(const Reply& reply) {
@@ -117,8 +145,14 @@ std::size_t LargestTaskMessage() {
 
 void EncodeTask(std::uint64_t number, std::uint64_t callable, Deadline deadline,
                 const Arguments& arguments, std::vector<std::byte>& bytes) {
+  if (arguments.empty() && deadline.never()) {
+    bytes.resize(kPlainTask);
+    Put(bytes, PlainTask(number, callable));
+    return;
+  }
   bytes.resize(kTaskHead + (arguments.empty() ? 0 : arguments.encoded_size()));
-  Put(bytes, TaskHead(number, callable, deadline));
+  Put(bytes,
+      TaskHeadWords{kTaskMark, number, callable, static_cast<std::uint64_t>(ToNumber(deadline))});
   if (!arguments.empty()) arguments.EncodeTo(std::span(bytes).subspan(kTaskHead));
 }
 
@@ -179,15 +213,12 @@ std::span<std::byte> NoArguments() {
   return none;
 }
 
-Status WrongTaskMark(std::uint64_t mark) {
-  return InvalidArgument(fmt::format("a task begins with {:#x}: {:#x} is due", mark, kTaskMark));
-}
-
 Status ViewTask(std::span<std::byte> bytes, TaskView& task) {
+  if (ViewPlain(bytes, task)) return OkStatus();
   KEEL_ASSIGN(const TaskHeadWords head, GetTaskHead(bytes));
-  KEEL_TRY(ViewTask(head, task));
+  ViewHead(head, task);
   const std::span<std::byte> arguments = bytes.subspan(kTaskHead);
-  if (arguments.empty()) return OkStatus();
+  if (arguments.empty()) return task.deadline.never() ? LongPlainTask() : OkStatus();
   KEEL_TRY(Arguments::CheckBlock(arguments));
   if (ArgumentsView(arguments.data()).empty()) return EmptyBlock();
   task.arguments = arguments;
@@ -195,13 +226,19 @@ Status ViewTask(std::span<std::byte> bytes, TaskView& task) {
 }
 
 Result<TaskMessage> DecodeTask(std::span<const std::byte> bytes) {
-  KEEL_ASSIGN(const TaskHeadWords head, GetTaskHead(bytes));
   TaskView view;
-  KEEL_TRY(ViewTask(head, view));
+  const bool plain = ViewPlain(bytes, view);
+  if (!plain) {
+    KEEL_ASSIGN(const TaskHeadWords head, GetTaskHead(bytes));
+    ViewHead(head, view);
+  }
   TaskMessage message{.number = view.number, .callable = view.callable, .deadline = view.deadline};
+  if (plain) return message;
   if (const auto block = bytes.subspan(kTaskHead); !block.empty()) {
     KEEL_ASSIGN(message.arguments, Arguments::Decode(block));
     if (message.arguments.empty()) return EmptyBlock();
+  } else if (message.deadline.never()) {
+    return LongPlainTask();
   }
   return message;
 }

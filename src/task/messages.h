@@ -21,7 +21,7 @@
 namespace keel::task {
 
 // Of the messages and of the memory that they travel in (region.h). Both sides must have the same.
-inline constexpr std::uint32_t kProtocolVersion = 6;
+inline constexpr std::uint32_t kProtocolVersion = 7;
 
 // Where bytes on the host are: for a thread an address, for a process an offset in the shared
 // memory. The same holds for the host tensors of a TaskMessage.
@@ -94,36 +94,32 @@ inline Deadline ToDeadline(std::int64_t number) {
   return Deadline::At(Deadline::Clock::time_point(std::chrono::nanoseconds(number)));
 }
 
-// How a task's message begins, and all of it if there are no arguments.
-inline constexpr std::uint64_t kTaskMark = 0x4b53'414b;  // "KASK", and zeros
-inline constexpr std::size_t kTaskHeadWords = 4;
-using TaskHeadWords = std::array<std::uint64_t, kTaskHeadWords>;
-inline TaskHeadWords TaskHead(std::uint64_t number, std::uint64_t callable, Deadline deadline) {
-  return {kTaskMark, number, callable, static_cast<std::uint64_t>(ToNumber(deadline))};
+// The message of a plain task, which has neither arguments nor a deadline. Any other is longer.
+using PlainTaskWords = std::array<std::uint64_t, 2>;
+inline PlainTaskWords PlainTask(std::uint64_t number, std::uint64_t callable) {
+  return {number, callable};
 }
 
 std::vector<std::byte> Encode(const TaskMessage& message);
 std::vector<std::byte> Encode(const Request& request);
 std::vector<std::byte> Encode(const Reply& reply);
 // The same, into memory that is kept from one message to the next. A task without arguments has no
-// bytes of them, and a message that says only that a task is done is as short as can be.
+// bytes of them, and the message of a plain task, or that a task is done, is as short as can be.
 void EncodeTask(std::uint64_t number, std::uint64_t callable, Deadline deadline,
                 const Arguments& arguments, std::vector<std::byte>& bytes);
 void EncodeReply(const Reply& reply, std::vector<std::byte>& bytes);
 
 // The task where its message lies.
 Status ViewTask(std::span<std::byte> bytes, TaskView& task);
-// The same of a message that is only a head.
-std::span<std::byte> NoArguments();
-Status WrongTaskMark(std::uint64_t mark);
-inline Status ViewTask(const TaskHeadWords& head, TaskView& task) {
-  if (head[0] != kTaskMark) return WrongTaskMark(head[0]);
-  task.number = head[1];
-  task.callable = head[2];
-  task.deadline = ToDeadline(static_cast<std::int64_t>(head[3]));
-  task.arguments = NoArguments();
-  return OkStatus();
+// The same of a plain one. `none`: NoArguments().
+inline void ViewTask(const PlainTaskWords& words, std::span<std::byte> none, TaskView& task) {
+  task.number = words[0];
+  task.callable = words[1];
+  task.deadline = Deadline::Never();
+  task.arguments = none;
 }
+// A block with nothing in it.
+std::span<std::byte> NoArguments();
 Result<TaskMessage> DecodeTask(std::span<const std::byte> bytes);
 Result<Request> DecodeRequest(std::span<const std::byte> bytes);
 Result<Reply> DecodeReply(std::span<const std::byte> bytes);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 
 #include "hal/sim_devices_test.h"
@@ -34,15 +35,41 @@ TEST(MessagesTest, ATaskComesBackAsItWas) {
 }
 
 TEST(MessagesTest, ATaskWithoutArgumentsHasNoBytesOfThem) {
-  std::vector<std::byte> bytes = Encode(TaskMessage{.number = 9, .callable = 4});
+  const Deadline soon = Deadline::At(Deadline::Clock::time_point(std::chrono::seconds(5)));
+  std::vector<std::byte> bytes = Encode(TaskMessage{.number = 9, .callable = 4, .deadline = soon});
   EXPECT_LT(bytes.size(), Encode(SomeTask()).size());
   EXPECT_TRUE(Need(DecodeTask(bytes)).arguments.empty());
   TaskView view;
   ASSERT_TRUE(IsOk(ViewTask(bytes, view)));
   EXPECT_TRUE(ArgumentsView(view.arguments.data()).empty());
+  EXPECT_EQ(view.deadline.when(), soon.when());
   // A block that says so is not the same message.
   const std::vector<std::byte> none = Arguments().Encode();
   bytes.insert(bytes.end(), none.begin(), none.end());
+  EXPECT_EQ(DecodeTask(bytes).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ViewTask(bytes, view).code(), StatusCode::kInvalidArgument);
+}
+
+TEST(MessagesTest, APlainTaskIsTwoWords) {
+  std::vector<std::byte> bytes = Encode(TaskMessage{.number = 9, .callable = 4});
+  ASSERT_EQ(bytes.size(), sizeof(PlainTaskWords));
+  EXPECT_EQ(std::memcmp(bytes.data(), PlainTask(9, 4).data(), bytes.size()), 0);
+  const TaskMessage got = Need(DecodeTask(bytes));
+  TaskView view;
+  ASSERT_TRUE(IsOk(ViewTask(bytes, view)));
+  EXPECT_EQ(got.number, 9U);
+  EXPECT_EQ(view.number, 9U);
+  EXPECT_EQ(got.callable, 4U);
+  EXPECT_EQ(view.callable, 4U);
+  EXPECT_TRUE(got.deadline.never());
+  EXPECT_TRUE(view.deadline.never());
+  EXPECT_TRUE(got.arguments.empty());
+  EXPECT_TRUE(ArgumentsView(view.arguments.data()).empty());
+  // A longer message that says the same is none.
+  bytes = Encode(TaskMessage{
+      .number = 9, .callable = 4, .deadline = Deadline::At(Deadline::Clock::time_point{})});
+  const std::int64_t never = ToNumber(Deadline::Never());
+  std::memcpy(bytes.data() + bytes.size() - sizeof(never), &never, sizeof(never));
   EXPECT_EQ(DecodeTask(bytes).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ViewTask(bytes, view).code(), StatusCode::kInvalidArgument);
 }

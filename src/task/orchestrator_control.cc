@@ -42,7 +42,7 @@ Result<DeviceAddress> OrchestratorCore::Malloc(WorkerId worker, Bytes size, Bloc
   KEEL_TRY(CheckWorker(worker));
   if (size.empty()) return InvalidArgument("no block has a size of 0 bytes");
   const Deadline deadline = ControlDeadline();
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   KEEL_TRY(EnterLocked(worker, deadline));
   Slot& slot = slots_[worker];
   Worker& target = *slot.worker;
@@ -63,7 +63,7 @@ Result<DeviceAddress> OrchestratorCore::Malloc(WorkerId worker, Bytes size, Bloc
 
 Status OrchestratorCore::Free(WorkerId worker, DeviceAddress address, BlockId id) {
   KEEL_TRY(CheckWorker(worker));
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   WorkerBlocks& blocks = slots_[worker].blocks;
   const std::shared_ptr<Block> block = blocks.FindAt(address);
   KEEL_TRY(CheckIs(block, id, worker, address));
@@ -120,11 +120,11 @@ Status OrchestratorCore::BeginCopyLocked(WorkerId worker, DeviceAddress address,
   ++block->uses;
   std::vector<TaskKey> before;
   dependencies_.Find({1 + worker, address.value(), address.value() + size.count(), writes}, before);
-  std::vector<TaskRef> tasks;
+  std::vector<Held> tasks;
   tasks.reserve(before.size());
-  for (const TaskKey key : before) tasks.push_back(*FindLocked(key));
+  for (const TaskKey key : before) tasks.emplace_back(*this, *FindLocked(key));
   Status status;
-  for (const TaskRef& task : tasks) {
+  for (const Held& task : tasks) {
     if (!WaitForGoneLocked(*task, deadline)) {
       status = DeadlineExceeded(fmt::format("task {} uses the memory and is not done", task->id));
       break;
@@ -142,7 +142,7 @@ Status OrchestratorCore::Copy(WorkerId worker, DeviceAddress address, Bytes size
   KEEL_TRY(CheckWorker(worker));
   if (size.empty()) return OkStatus();
   const Deadline deadline = ControlDeadline();
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   std::shared_ptr<Block> block;
   KEEL_TRY(BeginCopyLocked(worker, address, size, writes, id, deadline, block));
   Worker& target = *slots_[worker].worker;
@@ -171,7 +171,7 @@ Status OrchestratorCore::CopyFrom(WorkerId worker, void* destination, DeviceAddr
 Status OrchestratorCore::RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size,
                                         BlockId* block) {
   KEEL_TRY(CheckWorker(worker));
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   KEEL_ASSIGN(const std::shared_ptr<Block> added,
               slots_[worker].blocks.AddRegistered(worker, address, size));
   if (block != nullptr) *block = added->id;
@@ -180,7 +180,7 @@ Status OrchestratorCore::RegisterMemory(WorkerId worker, DeviceAddress address, 
 
 Status OrchestratorCore::UnregisterMemory(WorkerId worker, DeviceAddress address, BlockId id) {
   KEEL_TRY(CheckWorker(worker));
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   const std::shared_ptr<Block> block = slots_[worker].blocks.FindAt(address);
   KEEL_TRY(CheckIs(block, id, worker, address));
   if (block == nullptr || !block->registered) {
@@ -217,7 +217,7 @@ Result<Callable> OrchestratorCore::Register(const HostCode& code) {
   }
   Callable callable;
   {
-    const MutexLock lock(mutex_);
+    const BiasedMutexLock lock(mutex_);
     callable.id = ++last_callable_;
     RegisteredCallable entry{callable.id, code, {}, {}, 0, false};
     entry.numbers.resize(slots_.size());
@@ -227,7 +227,7 @@ Result<Callable> OrchestratorCore::Register(const HostCode& code) {
   for (WorkerId w = 0; w < worker_count(); ++w) {
     Status status = RegisterOn(w, callable.id, code);
     if (status.ok()) continue;
-    const MutexLock lock(mutex_);
+    const BiasedMutexLock lock(mutex_);
     const Status undone = UnregisterNowLocked(ForgetLocked(callable.id));
     if (!undone.ok()) Log(LogLevel::kWarn, undone.ToString());
     return std::move(status).Annotate(slots_[w].name);
@@ -244,7 +244,7 @@ Result<std::uint64_t> OrchestratorCore::RegisterWith(Worker& worker, const HostC
 
 Status OrchestratorCore::RegisterOn(WorkerId worker, std::uint64_t callable, const HostCode& code) {
   const Deadline deadline = ControlDeadline();
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   Slot& slot = slots_[worker];
   for (int losses = 0;;) {
     Status entered = EnterLocked(worker, deadline);
@@ -327,7 +327,7 @@ Status OrchestratorCore::UnregisterNowLocked(DeferredUnregister callable) {
 
 Status OrchestratorCore::Unregister(Callable callable) {
   KEEL_TRY(Here());
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   const auto at = callables_.find(callable.id);
   if (at == callables_.end() || at->second.unregistered) {
     return NotFound(fmt::format("callable {} is not registered, or no longer", callable.id));
@@ -343,7 +343,7 @@ Status OrchestratorCore::Unregister(Callable callable) {
 std::vector<WorkerReport> OrchestratorCore::Report() {
   std::vector<WorkerReport> reports;
   if (!home_.here()) return reports;
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   for (WorkerId w = 0; w < slots_.size(); ++w) {
     Slot& slot = slots_[w];
     if (!CheckHealthLocked(w) && EnterLocked(w, Deadline::Now()).ok()) {

@@ -50,7 +50,7 @@ Result<std::shared_ptr<OrchestratorCore>> OrchestratorCore::Create(OrchestratorO
     slot.started = Clock::now();
   }
   {
-    const MutexLock lock(core->mutex_);
+    const BiasedMutexLock lock(core->mutex_);
     core->slots_ = std::move(slots);
   }
   try {
@@ -67,22 +67,23 @@ void OrchestratorCore::Stop() {
   if (!home_.here()) return;
   const Deadline deadline = Deadline::After(options_.stop_timeout);
   {
-    const MutexLock lock(mutex_);
+    const BiasedMutexLock lock(mutex_);
     stopping_ = true;
     recent_callable_ = nullptr;
     scheduler_.RemoveIf([](TaskKey) { return true; });
-    std::vector<TaskRef> cancelled;
-    for (const TaskRef& task : tasks_) {
+    std::vector<TaskKey> cancelled;
+    for (const Task* const task : tasks_) {
       if (task == nullptr || task->phase == Task::Phase::kPosted || task->done) continue;
-      cancelled.push_back(task);
+      cancelled.push_back(task->key);
     }
     // All of them are cancelled; none because of another.
-    for (const TaskRef& task : cancelled) {
-      PublishLocked(*task, Destroyed().Annotate(fmt::format("task {}", task->id)));
+    for (const TaskKey key : cancelled) {
+      Task& task = *FindLocked(key);
+      PublishLocked(task, Destroyed().Annotate(fmt::format("task {}", task.id)));
     }
-    for (const TaskRef& task : cancelled) {
-      TaskRef* const place = FindLocked(task->key);
-      if (task->waits_for == 0 && place != nullptr) PassLocked(*place);
+    for (const TaskKey key : cancelled) {
+      Task* const task = FindLocked(key);
+      if (task != nullptr && task->waits_for == 0) PassLocked(*task);
     }
     static_cast<void>(WaitForAllLocked(last_id_, deadline));
     keeper_ring_.NotifyAll();
@@ -93,7 +94,7 @@ void OrchestratorCore::Stop() {
   if (keeper_.joinable()) keeper_.join();
 
   {
-    const MutexLock lock(mutex_);
+    const BiasedMutexLock lock(mutex_);
     for (WorkerId w = 0; w < slots_.size(); ++w) {
       if (slots_[w].standing == Standing::kStarting) continue;  // the mender ends it
       // Together with the lock: a thread in Wait may still pump.
@@ -124,7 +125,7 @@ void OrchestratorCore::Stop() {
   // lock.
   std::unordered_map<std::uint64_t, RegisteredCallable> callables;
   std::vector<DeferredUnregister> unregisters;
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   callables.swap(callables_);
   unregisters.swap(unregisters_);
   // They were rung, and look at the words of workers until they have noticed.
@@ -328,16 +329,14 @@ Result<TaskHandle> OrchestratorCore::SubmitPlain(Callable callable,
   std::chrono::nanoseconds time = timeout.value_or(options_.task_timeout);
   if (time.count() != 0) KEEL_TRY(CheckTimeout(time));
 
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   RegisteredCallable* called = nullptr;
   KEEL_TRY(CallableLocked(callable, called));
-  // The handle's, and the table's.
-  TaskHandle handle(pool_.Take(*this, 2));
-  TaskRef entry(handle.state_);
-  entry->timeout = time;
-  NumberLocked(*entry, *called);
-  EnterLocked(std::move(entry));
-  return handle;
+  Task* const task = pool_.Take(*this);
+  task->timeout = time;
+  NumberLocked(*task, *called);
+  EnterLocked(*task);
+  return TaskHandle(task);
 }
 
 Result<TaskHandle> OrchestratorCore::SubmitMembers(Callable callable,
@@ -355,17 +354,17 @@ Result<TaskHandle> OrchestratorCore::SubmitMembers(Callable callable,
     return group ? std::move(status).Annotate(fmt::format("member {}", i)) : std::move(status);
   }
 
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   RegisteredCallable* called = nullptr;
   KEEL_TRY(CallableLocked(callable, called));
-  // The handle's, and the table's.
-  TaskHandle handle(pool_.Take(*this, 2));
-  Task* const task = handle.state_;
-  TaskRef entry(task);
+  Task* const task = pool_.Take(*this);
   task->timeout = timeout;
   task->group = group;
   task->plain = false;
-  KEEL_TRY(PrepareLocked(*task, members, workers, options));
+  if (Status prepared = PrepareLocked(*task, members, workers, options); !prepared.ok()) {
+    ReturnLocked(task);
+    return prepared;
+  }
 
   // Nothing fails from here on.
   NumberLocked(*task, *called);
@@ -373,9 +372,9 @@ Result<TaskHandle> OrchestratorCore::SubmitMembers(Callable callable,
   waits_for_.clear();
   dependencies_.Add(task->key, touches_, waits_for_);
   task->waits_for = static_cast<std::uint32_t>(waits_for_.size());
-  for (const TaskKey before : waits_for_) (*FindLocked(before))->dependents.push_back(task->key);
-  EnterLocked(std::move(entry));
-  return handle;
+  for (const TaskKey before : waits_for_) FindLocked(before)->dependents.push_back(task->key);
+  EnterLocked(*task);
+  return TaskHandle(task);
 }
 
 Status OrchestratorCore::CheckGroupLocked(Task& task) {
@@ -459,13 +458,13 @@ void OrchestratorCore::FinishLocked(TaskKey key, Status status) {
 }
 
 void OrchestratorCore::EndLocked(TaskKey key, Status status) {
-  TaskRef* const place = FindLocked(key);
-  if (place == nullptr || (*place)->done) return;
+  Task* const found = FindLocked(key);
+  if (found == nullptr || found->done) return;
   if (status.ok()) {
-    EndWellLocked(*place);
+    EndWellLocked(*found);
     return;
   }
-  const TaskRef task = *place;
+  const Held task(*this, *found);
   // Everything that comes after it, with this one as the reason.
   const std::string reason(status.message());
   PublishLocked(*task, std::move(status).Annotate(fmt::format("task {}", task->id)));
@@ -473,16 +472,16 @@ void OrchestratorCore::EndLocked(TaskKey key, Status status) {
   while (!after.empty()) {
     const TaskKey next = after.back();
     after.pop_back();
-    TaskRef* const other = FindLocked(next);
-    if (other == nullptr || (*other)->done) continue;
-    Task& aborted = **other;
+    Task* const other = FindLocked(next);
+    if (other == nullptr || other->done) continue;
+    Task& aborted = *other;
     after.insert(after.end(), aborted.dependents.begin(), aborted.dependents.end());
     PublishLocked(
         aborted, Status(StatusCode::kAborted,
                         fmt::format("task {} was not run: task {}, which it depends on, failed: {}",
                                     aborted.id, task->id, reason)));
   }
-  if (task->waits_for == 0) PassLocked(*FindLocked(key));
+  if (task->waits_for == 0) PassLocked(*task);
 }
 
 void OrchestratorCore::ForgetMembersLocked(Task& task) {
@@ -510,21 +509,21 @@ void OrchestratorCore::TellGoneLocked(Task& task) {
   }
 }
 
-void OrchestratorCore::PassOnLocked(TaskRef&& first) {
-  std::vector<TaskRef> passing;
-  passing.push_back(std::move(first));
-  while (!passing.empty()) {
-    const TaskRef task = std::move(passing.back());
-    passing.pop_back();
-    for (const TaskKey dependent : std::exchange(task->dependents, {})) {
-      TaskRef* const other = FindLocked(dependent);
-      if (other == nullptr || --(*other)->waits_for > 0) continue;
-      if ((*other)->done) {
-        LeaveTableLocked(**other);
-        passing.push_back(std::move(*other));
-      } else {
-        ReadyLocked(**other);
-      }
+void OrchestratorCore::PassOnLocked(Task& first) {
+  std::vector<TaskKey> after;
+  const auto pass = [&](Task& task) {
+    after.insert(after.end(), task.dependents.begin(), task.dependents.end());
+    task.dependents.clear();
+    LeaveTableLocked(task);
+  };
+  pass(first);
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    Task* const task = FindLocked(after[i]);
+    if (task == nullptr || --task->waits_for > 0) continue;
+    if (task->done) {
+      pass(*task);
+    } else {
+      ReadyLocked(*task);
     }
   }
 }
@@ -548,18 +547,18 @@ void OrchestratorCore::ReleaseLocked(const std::shared_ptr<Block>& block) {
 
 std::size_t OrchestratorCore::live_tasks() {
   if (!home_.here()) return 0;
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   return keys_.size();
 }
 
 std::uint64_t OrchestratorCore::last_task() {
   if (!home_.here()) return 0;
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   return last_id_;
 }
 
 std::size_t OrchestratorCore::segments() {
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   return dependencies_.segments();
 }
 

@@ -43,8 +43,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/biased_mutex.h"
 #include "base/fork.h"
-#include "keel/base/mutex.h"
 #include "keel/task/orchestrator.h"
 #include "task/dependencies.h"
 #include "task/fixed_queue.h"
@@ -124,7 +124,20 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   std::uint64_t last_task() KEEL_EXCLUDES(mutex_);
   std::vector<WorkerReport> Report() KEEL_EXCLUDES(mutex_);
   std::size_t live_tasks() KEEL_EXCLUDES(mutex_);
-  TaskPool& pool() { return pool_; }
+  // Of a task that nobody has any more. Without the lock the core may go with it.
+  void Return(Task* task) KEEL_EXCLUDES(mutex_) {
+    if (mutex_.TryLockAsOwner()) {
+      const bool returned = pool_.TryReturnLocked(task);
+      mutex_.Unlock();
+      if (returned) return;
+    }
+    pool_.Return(task);
+  }
+  // Of a handle whose task is in the table, or was. The caller keeps the core.
+  void Release(Task* task) KEEL_EXCLUDES(mutex_) {
+    const BiasedMutexLock lock(mutex_);
+    ReleaseLocked(task);
+  }
   // For tests: of the dependencies.
   std::size_t segments() KEEL_EXCLUDES(mutex_);
 
@@ -167,6 +180,22 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     std::vector<Sign> answers;
     std::vector<WorkerId> workers;  // whose they are
   };
+  // A task that stays whatever happens, for a while and with the lock.
+  class Held {
+   public:
+    Held(OrchestratorCore& core, Task& task) : core_(&core), task_(&task) { task.Hold(); }
+    Held(Held&& other) noexcept : core_(other.core_), task_(std::exchange(other.task_, nullptr)) {}
+    Held& operator=(Held&&) = delete;
+    ~Held() KEEL_NO_THREAD_SAFETY_ANALYSIS {
+      if (task_ != nullptr) core_->ReleaseLocked(task_);
+    }
+    Task& operator*() const { return *task_; }
+    Task* operator->() const { return task_; }
+
+   private:
+    OrchestratorCore* core_;
+    Task* task_;
+  };
   struct Ending {
     TaskKey task = 0;
     Status status;
@@ -196,8 +225,16 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
 
   // --- Tasks: orchestrator_core.cc ---------------------------------------------------------
 
-  TaskRef* FindLocked(TaskKey key) KEEL_REQUIRES(mutex_) {
-    return keys_.alive(key) ? &tasks_[TaskKeys::SlotOf(key)] : nullptr;
+  // Null: it is no longer in the table.
+  Task* FindLocked(TaskKey key) KEEL_REQUIRES(mutex_) {
+    return keys_.alive(key) ? tasks_[TaskKeys::SlotOf(key)] : nullptr;
+  }
+  void ReleaseLocked(Task* task) KEEL_REQUIRES(mutex_) {
+    if (task->ReleaseLocked()) ReturnLocked(task);
+  }
+  // The caller keeps the core.
+  void ReturnLocked(Task* task) KEEL_REQUIRES(mutex_) {
+    if (!pool_.TryReturnLocked(task)) pool_.Return(task);
   }
   Result<TaskHandle> SubmitPlain(Callable callable, std::optional<std::chrono::nanoseconds> timeout)
       KEEL_EXCLUDES(mutex_);
@@ -244,8 +281,8 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   void FinishLocked(TaskKey key, Status status) KEEL_REQUIRES(mutex_);
   void EndLocked(TaskKey key, Status status) KEEL_REQUIRES(mutex_);
   // Of a task in the table that was not done.
-  void EndWellLocked(TaskRef& task) KEEL_REQUIRES(mutex_) {
-    PublishLocked(*task);
+  void EndWellLocked(Task& task) KEEL_REQUIRES(mutex_) {
+    PublishLocked(task);
     PassLocked(task);
   }
   // Makes the outcome known, and gives back what the task had. It stays in the table.
@@ -266,22 +303,23 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   void ForgetMembersLocked(Task& task) KEEL_REQUIRES(mutex_);
   void LastUseLocked(const RegisteredCallable& callable) KEEL_REQUIRES(mutex_);
   void TellDoneLocked(Task& task) KEEL_REQUIRES(mutex_);
-  // Takes a task that is done and waits for nothing out of its place in the table, and lets those
-  // after it go on: they are ready, or, if they are ghosts, go with it.
-  void PassLocked(TaskRef& place) KEEL_REQUIRES(mutex_) {
-    LeaveTableLocked(*place);
-    if (place->dependents.empty()) {
-      place = nullptr;
+  // Takes a task that is done and waits for nothing out of the table, and lets those after it go
+  // on: they are ready, or, if they are ghosts, go with it. It may be another task then.
+  void PassLocked(Task& task) KEEL_REQUIRES(mutex_) {
+    if (!task.dependents.empty()) {
+      PassOnLocked(task);
     } else {
-      PassOnLocked(std::move(place));
+      LeaveTableLocked(task);
     }
   }
-  void PassOnLocked(TaskRef&& first) KEEL_REQUIRES(mutex_);
-  // The part of it that concerns the task alone, whose place must be emptied next.
+  void PassOnLocked(Task& first) KEEL_REQUIRES(mutex_);
+  // The part of it that concerns the task alone.
   void LeaveTableLocked(Task& task) KEEL_REQUIRES(mutex_) {
+    tasks_[TaskKeys::SlotOf(task.key)] = nullptr;
     keys_.Release(task.key);
     --ghosts_;
     if (task.waiters != nullptr) TellGoneLocked(task);
+    if (task.LeaveTableLocked()) ReturnLocked(&task);
   }
   void TellGoneLocked(Task& task) KEEL_REQUIRES(mutex_);
   std::size_t UndoneLocked() const KEEL_REQUIRES(mutex_) { return keys_.size() - ghosts_; }
@@ -297,8 +335,12 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // Whether to collect as well.
   bool LookNowAndThenLocked() KEEL_REQUIRES(mutex_);
   // Puts a task into the table, and lets it run if it need not wait.
-  void EnterLocked(TaskRef&& entry) KEEL_REQUIRES(mutex_);
-  void StartLocked(Task& task, WorkerId first) KEEL_REQUIRES(mutex_);
+  void EnterLocked(Task& task) KEEL_REQUIRES(mutex_);
+  void StartLocked(Task& task, WorkerId first) KEEL_REQUIRES(mutex_) {
+    task.phase = Task::Phase::kPosted;
+    task.running = static_cast<std::uint32_t>(task.member_count());
+    task.worker.store(static_cast<std::int32_t>(first), std::memory_order_relaxed);
+  }
   void CollectLocked(WorkerId worker, Time now) KEEL_REQUIRES(mutex_);
   // So many of those posted first have ended well.
   void DoneLocked(WorkerId worker, std::size_t count, Time now) KEEL_REQUIRES(mutex_);
@@ -311,6 +353,28 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // Gives a member to its worker, which the scheduler has chosen. The task need not be in the table
   // yet. kResourceExhausted: not now.
   Status SendLocked(Task& task, std::size_t member, WorkerId worker) KEEL_REQUIRES(mutex_);
+  // The short way for what is most. False: SendLocked tells.
+  bool TrySendLocked(Task& task, WorkerId worker) KEEL_REQUIRES(mutex_) {
+    Slot& slot = slots_[worker];
+    if (!task.plain || task.timeout.count() != 0 || slot.standing != Standing::kUp ||
+        sleepers_ != 0) {
+      return false;
+    }
+    const std::optional<std::uint64_t>& number = task.callable->numbers[worker];
+    if (!number.has_value() || !slot.worker->TryPost(task.id, *number)) return false;
+    NotePostedLocked(slot, task, 0);
+    return true;
+  }
+  void NotePostedLocked(Slot& slot, const Task& task, std::size_t member) KEEL_REQUIRES(mutex_) {
+    Posted& posted = slot.posted.Append();
+    posted.id = task.id;
+    posted.task = task.key;
+    posted.member = member;
+    posted.timeout = task.timeout;
+    slot.posted_time += task.timeout;
+    if (task.timeout.count() == 0) ++slot.endless;
+    slot.used = true;
+  }
   // What follows if it could not.
   void NotSentLocked(Task& task, WorkerId worker, Status why, Time now) KEEL_REQUIRES(mutex_);
   void MemberEndedLocked(Task& task, Status status) KEEL_REQUIRES(mutex_);
@@ -324,6 +388,9 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // Pumps, or lets another thread do so, until the waiter is ready. False: the deadline.
   bool WaitLocked(Waiter& waiter, Deadline deadline) KEEL_REQUIRES(mutex_);
   bool WaitForTaskLocked(Task& task, Deadline deadline) KEEL_REQUIRES(mutex_);
+  // Looks briefly for the answer of the worker that has the task, and collects it: most tasks that
+  // somebody waits for are about to end. Whether it is done.
+  bool CollectSoonLocked(Task& task) KEEL_REQUIRES(mutex_);
   // Until what a ghost waits for is done as well.
   bool WaitForGoneLocked(Task& task, Deadline deadline) KEEL_REQUIRES(mutex_);
   bool WaitForAllLocked(std::uint64_t last, Deadline deadline) KEEL_REQUIRES(mutex_);
@@ -371,11 +438,11 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
 
   TaskPool pool_;
 
-  Mutex mutex_;
+  BiasedMutex mutex_;
   TaskKeys keys_ KEEL_GUARDED_BY(mutex_);
   Dependencies dependencies_ KEEL_GUARDED_BY(mutex_);
   Scheduler scheduler_ KEEL_GUARDED_BY(mutex_);
-  std::vector<TaskRef> tasks_ KEEL_GUARDED_BY(mutex_);  // by the slot of the key
+  std::vector<Task*> tasks_ KEEL_GUARDED_BY(mutex_);  // by the slot of the key; or null
   std::vector<Slot> slots_ KEEL_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, RegisteredCallable> callables_ KEEL_GUARDED_BY(mutex_);
   std::uint64_t last_callable_ KEEL_GUARDED_BY(mutex_) = 0;
@@ -405,12 +472,12 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   unsigned submits_ KEEL_GUARDED_BY(mutex_) = 0;      // since then
   std::uint32_t pumped_ KEEL_GUARDED_BY(mutex_) = 0;  // the doorbell at the last pump
 
-  CondVar workers_changed_;
-  CondVar keeper_ring_;
+  BiasedCondVar workers_changed_;
+  BiasedCondVar keeper_ring_;
   bool keeper_asleep_ KEEL_GUARDED_BY(mutex_) = false;
-  CondVar mender_ring_;
+  BiasedCondVar mender_ring_;
   bool mended_ KEEL_GUARDED_BY(mutex_) = false;  // the mender has ended
-  CondVar mender_ended_;
+  BiasedCondVar mender_ended_;
   std::shared_ptr<OrchestratorCore> orphan_ KEEL_GUARDED_BY(mutex_);  // for a mender left behind
   std::vector<std::shared_ptr<Block>> frees_ KEEL_GUARDED_BY(mutex_);
   std::vector<DeferredUnregister> unregisters_ KEEL_GUARDED_BY(mutex_);

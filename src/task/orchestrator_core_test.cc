@@ -155,6 +155,50 @@ TEST_F(OrchestratorCoreTest, ATaskKnowsNothingOfTheOneWhoseMemoryItHas) {
   EXPECT_TRUE(IsOk(reader.Wait(Long())));
 }
 
+// The table has it then, alone or with others, and gives it back.
+TEST_F(OrchestratorCoreTest, HandlesMayGoBeforeTheTaskIsDone) {
+  Start(1);
+  std::vector<float> x(4);
+  for (std::size_t i = 0; i < 2 * TaskPool::kAtATime; ++i) {
+    static_cast<void>(Submit());                                       // ends well
+    static_cast<void>(Submit(Arguments().Add(Tag::kOut, On(x))));      // fails
+    TaskHandle aborted = Submit(Arguments().Add(Tag::kInOut, On(x)));  // and this because of it
+    static_cast<void>(Submit(Arguments().Add(Tag::kInOut, On(x))));    // and this
+    TaskHandle copy = aborted;
+    aborted = TaskHandle();
+    EXPECT_EQ(core_->live_tasks(), 4U);
+    fakes_[0]->Answer();
+    EXPECT_TRUE(Soon([&] { return core_->live_tasks() == 3; }));
+    ASSERT_TRUE(Posted(0, 1));
+    fakes_[0]->Answer(Internal("broken"));
+    EXPECT_EQ(copy.Wait(Long()).code(), StatusCode::kAborted);
+    EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
+    EXPECT_EQ(core_->live_tasks(), 0U);
+    const TaskHandle next = Submit();
+    fakes_[0]->Answer();
+    EXPECT_TRUE(IsOk(next.Wait(Long())));
+    EXPECT_EQ(copy.error().code(), StatusCode::kAborted) << "no other task has its memory";
+  }
+}
+
+// At the very moment at which the table lets it go. By the sanitizers, it goes once.
+TEST_F(OrchestratorCoreTest, AHandleMayGoWhileItsTaskEnds) {
+  Start(1);
+  fakes_[0]->SetEager(true);
+  constexpr int kRounds = 2'000;
+  std::vector<TaskHandle> tasks(8);
+  for (int round = 0; round < kRounds; ++round) {
+    for (TaskHandle& task : tasks) task = Submit();
+    const TaskHandle last = tasks.back();
+    std::thread drop([&] {
+      for (TaskHandle& task : tasks) task = TaskHandle();
+    });
+    EXPECT_TRUE(IsOk(last.Wait(Long())));
+    drop.join();
+  }
+  EXPECT_EQ(core_->live_tasks(), 0U);
+}
+
 // And beyond what is kept for that; handles are dropped by another thread meanwhile. By the
 // sanitizers, nothing is lost or used after it has gone.
 TEST_F(OrchestratorCoreTest, MoreHandlesThanAreKeptAreOfTheirOwnTasks) {

@@ -11,7 +11,7 @@
 namespace keel::task {
 
 std::shared_ptr<OrchestratorCore> OrchestratorCore::Mend() {
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   while (!stopping_) {
     // First what tasks wait for.
     Time next = Time::max();
@@ -108,7 +108,7 @@ Result<std::vector<std::pair<std::uint64_t, std::uint64_t>>> OrchestratorCore::S
   std::vector<std::pair<std::uint64_t, std::uint64_t>> numbers;
   for (const auto& [id, code] : callables) {
     {
-      const MutexLock lock(mutex_);
+      const BiasedMutexLock lock(mutex_);
       if (stopping_) return Status(StatusCode::kCancelled, "the orchestrator is being destroyed");
     }
     Result<std::uint64_t> number = RegisterWith(worker, code, ControlDeadline());

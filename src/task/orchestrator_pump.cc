@@ -16,30 +16,23 @@ bool OrchestratorCore::LookNowAndThenLocked() {
   return leader_ == nullptr && AnsweredLocked();
 }
 
-void OrchestratorCore::StartLocked(Task& task, WorkerId first) {
-  task.phase = Task::Phase::kPosted;
-  task.running = static_cast<std::uint32_t>(task.member_count());
-  task.worker.store(static_cast<std::int32_t>(first), std::memory_order_relaxed);
-}
-
-void OrchestratorCore::EnterLocked(TaskRef&& entry) {
-  Task& task = *entry;
-  // The worker has it first, and begins while the rest is written down: nobody looks for the answer
-  // before the lock is given back.
+void OrchestratorCore::EnterLocked(Task& task) {
   bool pump = LookNowAndThenLocked();
+  tasks_[TaskKeys::SlotOf(task.key)] = &task;
   WorkerId at_once = Scheduler::kNobody;
-  Status sent;
   if (task.waits_for == 0 && !task.group) {
     at_once = scheduler_.StartAtOnce(task.plain ? std::nullopt : task.first.worker, now_);
-    if (at_once != Scheduler::kNobody) sent = SendLocked(task, 0, at_once);
   }
-  tasks_[TaskKeys::SlotOf(task.key)] = std::move(entry);
   if (at_once != Scheduler::kNobody) {
+    // The worker has it first, and begins while the rest is written down: nobody looks for the
+    // answer before the lock is given back.
+    const bool sent = TrySendLocked(task, at_once);
     StartLocked(task, at_once);
-    if (sent.ok()) {
+    if (sent) {
       slots_[at_once].worker->Wake();
     } else {
-      NotSentLocked(task, at_once, std::move(sent), now_);
+      PostLocked(task, 0, at_once, now_);
+      if (slots_[at_once].standing == Standing::kUp) slots_[at_once].worker->Wake();
     }
   } else if (task.waits_for == 0) {
     ReadyLocked(task);
@@ -80,11 +73,11 @@ void OrchestratorCore::DoneLocked(WorkerId worker, std::size_t count, Time now) 
     // Sums of timeouts may be as good as for ever, so that even these are not all without one.
     slot.posted_time -= first.timeout;
     if (first.timeout.count() == 0) --slot.endless;
-    TaskRef* const task = FindLocked(first.task);
+    Task* const task = FindLocked(first.task);
     slot.posted.Drop(1);
     if (task == nullptr) continue;
-    if ((*task)->running != 1 || !(*task)->outcome.ok()) {
-      MemberEndedLocked(**task, OkStatus());
+    if (task->running != 1 || !task->outcome.ok()) {
+      MemberEndedLocked(*task, OkStatus());
     } else {
       EndWellLocked(*task);
     }
@@ -144,10 +137,10 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
     scheduler_.Ended(worker, now);
     slot.posted_time -= posted.timeout;
     if (posted.timeout.count() == 0) --slot.endless;
-    TaskRef* const task = FindLocked(posted.task);
+    Task* const task = FindLocked(posted.task);
     if (task == nullptr) continue;
     if (unanswered(result) && &result != begun &&
-        result.status.code() == StatusCode::kUnavailable && !(*task)->group) {
+        result.status.code() == StatusCode::kUnavailable && !task->group) {
       if (options_.transport != Transport::kThread || begun == nullptr) {
         again.push_back(posted.task);
         continue;
@@ -155,16 +148,16 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
       result.status = std::move(result.status)
                           .Annotate("it was posted to a thread that was lost, and may have begun");
     }
-    if (!result.status.ok() && (*task)->group) {
+    if (!result.status.ok() && task->group) {
       result.status = std::move(result.status).Annotate(fmt::format("member {}", posted.member));
     }
     ++slot.tasks;
-    MemberEndedLocked(**task, std::move(result.status));
+    MemberEndedLocked(*task, std::move(result.status));
   }
   results_ = std::move(results);
   if (!health.ok()) LostLocked(worker, std::move(health));
   for (const TaskKey key : again) {
-    if (TaskRef* const task = FindLocked(key)) AgainLocked(**task);
+    if (Task* const task = FindLocked(key)) AgainLocked(*task);
   }
 }
 
@@ -187,14 +180,14 @@ void OrchestratorCore::AgainLocked(Task& task) {
 
 void OrchestratorCore::DispatchLocked(Time now) {
   while (const auto start = scheduler_.Next(now)) {
-    Task& task = **FindLocked(start->task);
+    Task& task = *FindLocked(start->task);
     StartLocked(task, start->workers[0]);
     if (!task.group) {
       PostLocked(task, 0, start->workers[0], now);
       continue;
     }
     // Held: a task whose members all fail at once is forgotten on the way.
-    const TaskRef held = *FindLocked(start->task);
+    const Held held(*this, task);
     const std::vector<WorkerId> workers(start->workers.begin(), start->workers.end());
     if (!CanStartLocked(task, workers, now)) continue;
     for (std::size_t i = 0; i < workers.size(); ++i) PostLocked(task, i, workers[i], now);
@@ -232,6 +225,7 @@ void OrchestratorCore::PostLocked(Task& task, std::size_t member, WorkerId worke
     MemberEndedLocked(task, OkStatus());
     return;
   }
+  if (TrySendLocked(task, worker)) return;
   if (Status sent = SendLocked(task, member, worker); !sent.ok()) {
     NotSentLocked(task, worker, std::move(sent), now);
   }
@@ -257,14 +251,7 @@ Status OrchestratorCore::SendLocked(Task& task, std::size_t member, WorkerId wor
   }
   KEEL_TRY(slot.worker->Post(task.id, *number,
                              task.plain ? no_arguments_ : task.member(member).arguments, deadline));
-  Posted& posted = slot.posted.Append();
-  posted.id = task.id;
-  posted.task = task.key;
-  posted.member = member;
-  posted.timeout = task.timeout;
-  slot.posted_time += task.timeout;
-  if (task.timeout.count() == 0) ++slot.endless;
-  slot.used = true;
+  NotePostedLocked(slot, task, member);
   // Whoever sleeps knows of nothing so early.
   if (sleepers_ > 0 && deadline.when() < wake_.when()) doorbell_->Ring();
   return OkStatus();
@@ -278,7 +265,7 @@ void OrchestratorCore::NotSentLocked(Task& task, WorkerId worker, Status why, Ti
     ReadyLocked(task);
     return;
   }
-  const TaskRef held = *FindLocked(task.key);
+  const Held held(*this, task);
   scheduler_.Ended(worker, now);
   const bool was_up = slots_[worker].standing == Standing::kUp;
   if (was_up && why.code() == StatusCode::kUnavailable && CheckHealthLocked(worker) &&
@@ -322,7 +309,7 @@ void OrchestratorCore::LostLocked(WorkerId worker, Status why) {
 
   // What has not started and needs what was there.
   std::vector<TaskKey> hopeless;
-  for (const TaskRef& task : tasks_) {
+  for (const Task* const task : tasks_) {
     if (task == nullptr || task->phase == Task::Phase::kPosted || task->done) continue;
     for (const std::shared_ptr<Block>& block : task->blocks) {
       if (block->worker != worker || !block->lost) continue;
@@ -335,10 +322,10 @@ void OrchestratorCore::LostLocked(WorkerId worker, Status why) {
     scheduler_.RemoveIf(
         [&](TaskKey key) { return std::binary_search(hopeless.begin(), hopeless.end(), key); });
     for (const TaskKey key : hopeless) {
-      TaskRef* const task = FindLocked(key);
+      const Task* const task = FindLocked(key);
       if (task == nullptr) continue;  // it depended on one of the others
       Status status;
-      for (const std::shared_ptr<Block>& block : (*task)->blocks) {
+      for (const std::shared_ptr<Block>& block : task->blocks) {
         if (block->lost) status = block->Usable();
       }
       FinishLocked(key, std::move(status));
@@ -446,8 +433,28 @@ bool OrchestratorCore::WaitLocked(Waiter& waiter, Deadline deadline) {
   return waiter.ready;
 }
 
+bool OrchestratorCore::CollectSoonLocked(Task& task) {
+  const std::int32_t at = task.worker.load(std::memory_order_relaxed);
+  if (at < 0 || leader_ != nullptr) return false;
+  const auto worker = static_cast<WorkerId>(at);
+  Slot& slot = slots_[worker];
+  if (slot.posted.empty()) return false;
+  const Sign answer = slot.worker->NextAnswer();
+  ++slot.controls;  // nobody takes the word away
+  mutex_.Unlock();
+  const bool answered = SpinUntil([&] { return answer.there(); });
+  mutex_.Lock();
+  --slot.controls;
+  if (slot.standing == Standing::kLost && slot.controls == 0) mender_ring_.NotifyOne();
+  if (answered && !slot.posted.empty() && leader_ == nullptr) {
+    CollectLocked(worker, now_);
+    if (scheduler_.ready() > 0) DispatchLocked(now_);
+  }
+  return task.done.load(std::memory_order_relaxed);
+}
+
 bool OrchestratorCore::WaitForTaskLocked(Task& task, Deadline deadline) {
-  if (task.done.load(std::memory_order_relaxed)) return true;
+  if (task.done.load(std::memory_order_relaxed) || CollectSoonLocked(task)) return true;
   Waiter waiter;
   task.AddWaiter(waiter);
   const bool ready = WaitLocked(waiter, deadline);
@@ -488,7 +495,7 @@ bool OrchestratorCore::WaitForAllLocked(std::uint64_t last, Deadline deadline) {
 Status OrchestratorCore::Wait(Task& task, Deadline deadline) {
   if (!task.done.load(std::memory_order_acquire)) {
     KEEL_TRY(Here());
-    const MutexLock lock(mutex_);
+    const BiasedMutexLock lock(mutex_);
     if (!WaitForTaskLocked(task, deadline)) {
       return DeadlineExceeded(fmt::format("task {} is not done yet; it goes on", task.id));
     }
@@ -499,7 +506,7 @@ Status OrchestratorCore::Wait(Task& task, Deadline deadline) {
 
 Status OrchestratorCore::WaitAll(Deadline deadline, std::optional<std::uint64_t> last) {
   KEEL_TRY(Here());
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   if (WaitForAllLocked(last.value_or(last_id_), deadline)) return OkStatus();
   return DeadlineExceeded(fmt::format("{} tasks are not done yet; they go on", UndoneLocked()));
 }
@@ -511,7 +518,7 @@ void OrchestratorCore::NeedKeeperLocked() {
 }
 
 void OrchestratorCore::Keep() {
-  const MutexLock lock(mutex_);
+  const BiasedMutexLock lock(mutex_);
   int idle = 0;
   while (!stopping_) {
     if (leader_ == nullptr && keys_.size() > 0 && idle >= 0) {

@@ -24,7 +24,9 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr std::uint64_t kHeader = 4096;
 static_assert(sizeof(RegionHeader) <= kHeader);
 
-// Large enough for all that may be under way: then a ring is never full before its worker is.
+// That of replies is large enough for all that may be under way: answers are never refused. That of
+// tasks is for 80 of the largest, and for as many of others as a worker takes: what is used in turn
+// should fit into a cache.
 struct Ring {
   std::uint64_t place;
   std::uint64_t size;
@@ -33,9 +35,9 @@ constexpr std::uint64_t kSlots = kHeader;
 constexpr std::uint64_t kSlotsSize = kLaneSlots * sizeof(LaneSlot);
 constexpr std::uint64_t kFirstRing = kSlots + kLanes * kSlotsSize;
 constexpr std::array<Ring, kLanes> kRings{{{kFirstRing, 1 << 20},
-                                           {kFirstRing + (1 << 20), 256 << 10},
-                                           {kFirstRing + (1 << 20) + (256 << 10), 64 << 10},
-                                           {kFirstRing + (1 << 20) + (320 << 10), 64 << 10}}};
+                                           {kFirstRing + (1 << 20), 1 << 20},
+                                           {kFirstRing + (2 << 20), 64 << 10},
+                                           {kFirstRing + (2 << 20) + (64 << 10), 64 << 10}}};
 static_assert(kRings.back().place + kRings.back().size <= Region::kWindow);
 static_assert(Worker::kCapacity <= kLaneSlots);
 static_assert(RingSize(kLargestReply) * Worker::kCapacity <= kRings[1].size);

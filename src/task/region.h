@@ -39,8 +39,8 @@ struct RegionHeader {
   // The control request that may be begun: whoever exchanges it first, the worker that begins or
   // the orchestrator that gives up, decides (lane_worker.h).
   std::atomic<std::uint64_t> ticket;
-  char last_words[256];                        // why a worker process gave up, for the orchestrator
-  alignas(kCacheLine) std::uint64_t answered;  // tasks (answers.h)
+  char last_words[256];                    // why a worker process gave up, for the orchestrator
+  alignas(kApart) std::uint64_t answered;  // tasks (answers.h)
   LaneState lanes[kLanes];
 };
 
@@ -48,7 +48,7 @@ class Region {
  public:
   // How much of a copy, or of an image, a control call moves at a time.
   static constexpr std::uint64_t kWindowSize = 4 << 20;
-  static constexpr std::uint64_t kWindow = 2 << 20;  // its place
+  static constexpr std::uint64_t kWindow = 4 << 20;  // its place
   static constexpr std::uint64_t kData = kWindow + kWindowSize;
 
   // For a thread: neither window nor data.

@@ -6,6 +6,7 @@
 namespace keel::task {
 
 void Scheduler::Queue::Push(const Entry& entry) {
+  ++size_;
   if (line_.empty() || line_.back().order < entry.order) {
     line_.push_back(entry);
     return;
@@ -15,6 +16,7 @@ void Scheduler::Queue::Push(const Entry& entry) {
 }
 
 void Scheduler::Queue::Pop() {
+  --size_;
   if (InLine()) {
     line_.pop_front();
     return;
@@ -24,9 +26,11 @@ void Scheduler::Queue::Pop() {
 }
 
 std::size_t Scheduler::Queue::EraseIf(const std::function<bool(const Entry&)>& gone) {
-  const std::size_t erased = std::erase_if(heap_, gone);
+  std::size_t erased = std::erase_if(heap_, gone);
   if (erased != 0) std::make_heap(heap_.begin(), heap_.end(), Later);
-  return erased + std::erase_if(line_, gone);
+  erased += std::erase_if(line_, gone);
+  size_ -= erased;
+  return erased;
 }
 
 bool Scheduler::Add(TaskKey task, std::uint64_t order, std::optional<WorkerId> worker) {

@@ -121,8 +121,8 @@ class Scheduler {
   // The smallest order first. Most come in that order, and cost no search.
   class Queue {
    public:
-    bool empty() const { return line_.empty() && heap_.empty(); }
-    std::size_t size() const { return line_.size() + heap_.size(); }
+    bool empty() const { return size_ == 0; }
+    std::size_t size() const { return size_; }
     const Entry& front() const { return InLine() ? line_.front() : heap_.front(); }
     void Push(const Entry& entry);
     void Pop();
@@ -135,6 +135,7 @@ class Scheduler {
     }
     static bool Later(const Entry& a, const Entry& b) { return a.order > b.order; }
 
+    std::size_t size_ = 0;     // of both, because it is asked all the time
     std::deque<Entry> line_;   // each came with a larger order than those before it
     std::vector<Entry> heap_;  // the others
   };

@@ -271,13 +271,14 @@ void Server::ServeTasksUntilTheEnd() {
   LaneReader tasks(options_.region->lane(LaneName::kTasks));
   AnswerWriter answers(*options_.region);
   std::vector<std::byte> message;
-  TaskHeadWords head;
+  const std::span<std::byte> none = NoArguments();
+  PlainTaskWords plain;
   TaskView task;
   for (;;) {
     Status damage;
     if (!Await(tasks, answers, stopping_, damage)) return damage.ok() ? void() : GiveUp(damage);
-    if (tasks.ReadWords(head)) {
-      damage = ViewTask(head, task);
+    if (tasks.ReadWords(plain)) {
+      ViewTask(plain, none, task);
     } else if (damage = Read(tasks, message); damage.ok()) {
       damage = ViewTask(message, task);
     }

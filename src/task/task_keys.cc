@@ -3,10 +3,9 @@
 namespace keel::task {
 
 void TaskKeys::Grow() {
+  free_.push_back(0);  // Release needs no more memory
   turns_.push_back(0);
-  // Release needs no more memory.
-  free_.reserve(turns_.capacity());
-  free_.push_back(static_cast<std::uint32_t>(turns_.size() - 1));
+  free_[free_count_++] = static_cast<std::uint32_t>(turns_.size() - 1);
 }
 
 }  // namespace keel::task

@@ -22,24 +22,23 @@ class TaskKeys {
 
   // Amortised constant time. The lowest slots are not preferred; the last one released is.
   TaskKey Take() {
-    if (free_.empty()) [[unlikely]] {
+    if (free_count_ == 0) [[unlikely]] {
       Grow();
     }
-    const std::uint32_t slot = free_.back();
-    free_.pop_back();
+    const std::uint32_t slot = free_[--free_count_];
     // Odd while it is taken.
     return TaskKey{++turns_[slot]} << 32 | slot;
   }
   // Precondition: alive(key).
   void Release(TaskKey key) {
     ++turns_[SlotOf(key)];
-    free_.push_back(SlotOf(key));
+    free_[free_count_++] = SlotOf(key);
   }
   bool alive(TaskKey key) const {
     const std::uint32_t slot = SlotOf(key);
     return slot < turns_.size() && turns_[slot] == key >> 32 && (key >> 32) % 2 == 1;
   }
-  std::size_t size() const { return turns_.size() - free_.size(); }
+  std::size_t size() const { return turns_.size() - free_count_; }
   // Slots that were ever in use; slots are below it.
   std::size_t slots() const { return turns_.size(); }
 
@@ -48,7 +47,8 @@ class TaskKeys {
   void Grow();
 
   std::vector<std::uint32_t> turns_;
-  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> free_;  // room for all; the first free_count_ of them are slots
+  std::size_t free_count_ = 0;
 };
 
 }  // namespace keel::task

@@ -4,7 +4,14 @@
 
 namespace keel::task {
 
-void TaskHandle::State::ReturnToPool() { core->pool().Return(this); }
+void TaskHandle::State::ReturnToPool() { core->Return(this); }
+
+void TaskHandle::State::ReleaseInTable() {
+  if (!home_.here()) return;
+  // It may have what keeps the core.
+  const std::shared_ptr<OrchestratorCore> held = core;
+  held->Release(this);
+}
 
 void TaskHandle::State::RenewMembers() {
   plain = true;
@@ -59,6 +66,7 @@ void TaskPool::Close() {
   const auto give_back = [](State* state) {
     while (state != nullptr) delete std::exchange(state, state->next_);
   };
+  closed_ = true;
   give_back(std::exchange(free_, nullptr));
   give_back(returned_.exchange(Closed(), std::memory_order_acquire));
 }

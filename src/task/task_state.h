@@ -1,9 +1,14 @@
-// What a TaskHandle and the core share about one task, or group. One allocation, which counts who
-// holds it: whoever has a handle, and the core's table until the task is done. Then nothing is left
-// in it but the outcome. A task that ended without having run, while it still waited for others,
-// stays in the table as a ghost until these are done: what comes after it must come after them.
+// What a TaskHandle and the core share about one task, or group. One allocation, which is there as
+// long as somebody has a handle or it is in the core's table, which it leaves when it is done. Then
+// nothing is left in it but the outcome. A task that ended without having run, while it still
+// waited for others, stays in the table as a ghost until these are done: what comes after it must
+// come after them.
 //
-// What nobody holds any more is kept for the next task (TaskPool).
+// Handles are counted. The table is not, which would cost every task an atomic exchange: it leaves
+// a mark in a task that it lets go (`gone_`), and while that is not there a handle is given up
+// under the core's lock, so that the table knows whether it is alone.
+//
+// What nobody has any more is kept for the next task (TaskPool).
 #pragma once
 
 #include <atomic>
@@ -15,8 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/biased_mutex.h"
 #include "base/fork.h"
-#include "keel/base/mutex.h"
 #include "keel/task/orchestrator.h"
 #include "task/task_keys.h"
 #include "task/worker_blocks.h"
@@ -29,9 +34,9 @@ struct RegisteredCallable;
 // Somebody who waits; on the waiter's stack. Guarded by the core's lock.
 struct Waiter {
   bool ready = false;
-  bool for_gone = false;           // until the task has left the table, not only until it is done
-  Waiter* next = nullptr;          // of the same task
-  std::optional<CondVar> changed;  // of one that does not lead
+  bool for_gone = false;   // until the task has left the table, not only until it is done
+  Waiter* next = nullptr;  // of the same task
+  std::optional<BiasedCondVar> changed;  // of one that does not lead
 };
 
 // States of tasks, of which the first kKept are used again and again: a task then costs neither the
@@ -44,10 +49,13 @@ class TaskPool {
   static constexpr std::size_t kKept = 4096;
   static constexpr std::size_t kAtATime = 32;
 
-  // One with so many holders, as new. One thread at a time, and none after Close: the core's lock.
-  inline State* Take(OrchestratorCore& core, std::uint32_t holders);
-  // Any thread. Precondition: nobody holds it.
+  // One with one handle, as new. One thread at a time, and none after Close: the core's lock.
+  inline State* Take(OrchestratorCore& core);
+  // Any thread. Precondition: nobody has it.
   void Return(State* state);
+  // The same with the core's lock, if it is kept. False: Return, without the lock: the core may go
+  // with it.
+  inline bool TryReturnLocked(State* state);
   // Gives back what is here; what comes later it gives back at once. With the core's lock.
   void Close();
 
@@ -57,20 +65,36 @@ class TaskPool {
   // What came back, or new ones, for free_.
   void Refill(OrchestratorCore& core);
 
-  State* free_ = nullptr;                  // the core's lock
+  // Under the core's lock.
+  State* free_ = nullptr;
+  bool closed_ = false;
   std::size_t made_ = 0;                   // of those that are kept
   std::atomic<State*> returned_{nullptr};  // since free_ was empty
 };
 
 struct alignas(64) TaskHandle::State {
-  void Hold() { holders_.fetch_add(1, std::memory_order_relaxed); }
+  // For whoever has one handle already, or the core's lock while it is in the table.
+  void Hold() { handles_.fetch_add(1, std::memory_order_relaxed); }
+  // Without the core's lock.
   void Release() {
-    // Who is alone is told so by a look.
-    if (holders_.load(std::memory_order_acquire) != 1 &&
-        holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
-      return;
+    if (!gone_.load(std::memory_order_acquire)) [[unlikely]] {
+      ReleaseInTable();
+    } else if ((handles_.load(std::memory_order_acquire) == 1 ||  // alone, as a look tells
+                handles_.fetch_sub(1, std::memory_order_acq_rel) == 1) &&
+               home_.here()) {
+      ReturnToPool();
     }
-    if (home_.here()) ReturnToPool();
+  }
+  // With it. True: nobody has it any more, and the caller returns it to the pool.
+  [[nodiscard]] bool ReleaseLocked() {
+    return handles_.fetch_sub(1, std::memory_order_acq_rel) == 1 &&
+           gone_.load(std::memory_order_relaxed);
+  }
+  // When it leaves the table; likewise. If it is false it may be another task by now.
+  [[nodiscard]] bool LeaveTableLocked() {
+    if (handles_.load(std::memory_order_acquire) == 0) return true;
+    gone_.store(true, std::memory_order_release);
+    return false;
   }
 
   struct Member {
@@ -83,7 +107,7 @@ struct alignas(64) TaskHandle::State {
   // near when its turn comes.
  private:
   friend class TaskPool;
-  std::atomic<std::uint32_t> holders_{0};
+  std::atomic<std::uint32_t> handles_{0};
   const bool kept_;
 
  public:
@@ -96,8 +120,9 @@ struct alignas(64) TaskHandle::State {
   std::atomic<std::int32_t> worker{-1};  // any thread
 
  private:
-  State* next_ = nullptr;  // in the pool
-  const Home home_;        // in a forked child it stays as it is
+  std::atomic<bool> gone_{true};  // it is not in the table, and never will be again
+  State* next_ = nullptr;         // in the pool
+  const Home home_;               // in a forked child it stays as it is
 
  public:
   // Never changes.
@@ -134,10 +159,12 @@ struct alignas(64) TaskHandle::State {
   State(std::shared_ptr<OrchestratorCore> its_core, bool kept)
       : kept_(kept), core(std::move(its_core)) {}
   ~State() = default;
+  void ReleaseInTable();
   void ReturnToPool();
   // Of one that has ended, or was never submitted.
-  void Renew(std::uint32_t holders) {
-    holders_.store(holders, std::memory_order_relaxed);
+  void Renew() {
+    handles_.store(1, std::memory_order_relaxed);
+    gone_.store(false, std::memory_order_relaxed);
     done.store(false, std::memory_order_relaxed);
     worker.store(-1, std::memory_order_relaxed);
     phase = Phase::kWaits;
@@ -155,40 +182,21 @@ struct alignas(64) TaskHandle::State {
   void RenewMembers();
 };
 
-TaskPool::State* TaskPool::Take(OrchestratorCore& core, std::uint32_t holders) {
+bool TaskPool::TryReturnLocked(State* state) {
+  if (!state->kept_ || closed_) [[unlikely]] {
+    return false;
+  }
+  state->next_ = std::exchange(free_, state);
+  return true;
+}
+
+TaskPool::State* TaskPool::Take(OrchestratorCore& core) {
   if (free_ == nullptr) [[unlikely]] {
     Refill(core);
   }
   State* const state = std::exchange(free_, free_->next_);
-  state->Renew(holders);
+  state->Renew();
   return state;
 }
-
-// Holds a task's state.
-class TaskRef {
- public:
-  TaskRef() = default;
-  TaskRef(std::nullptr_t) {}  // NOLINT: as pointers do
-  // Takes over what one holder had.
-  explicit TaskRef(TaskHandle::State* held) : state_(held) {}
-  TaskRef(const TaskRef& other) : state_(other.state_) {
-    if (state_ != nullptr) state_->Hold();
-  }
-  TaskRef(TaskRef&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
-  TaskRef& operator=(TaskRef other) noexcept {
-    std::swap(state_, other.state_);
-    return *this;
-  }
-  ~TaskRef() {
-    if (state_ != nullptr) state_->Release();
-  }
-
-  TaskHandle::State& operator*() const { return *state_; }
-  TaskHandle::State* operator->() const { return state_; }
-  bool operator==(std::nullptr_t) const { return state_ == nullptr; }
-
- private:
-  TaskHandle::State* state_ = nullptr;
-};
 
 }  // namespace keel::task

@@ -64,7 +64,7 @@ struct TaskResult {
 class Worker {
  public:
   // The most tasks that may be posted and not collected.
-  static constexpr std::size_t kCapacity = 64;
+  static constexpr std::size_t kCapacity = 256;
 
   virtual ~Worker() = default;  // Stop
 
@@ -75,6 +75,9 @@ class Worker {
   // kOutOfRange: they never will. kUnavailable: lost. Precondition: arguments.Check() is OK.
   virtual Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
                       Deadline deadline) = 0;
+  // The short way for what is most: a task without arguments and deadline. False: nothing was
+  // posted, and Post tells why.
+  virtual bool TryPost(std::uint64_t /*task*/, std::uint64_t /*callable*/) { return false; }
   // After one or several posts: a worker that sleeps has not noticed them before.
   virtual void Wake() {}
   // Whether Post could take these at all, some time: OK, or kOutOfRange as Post would say it.

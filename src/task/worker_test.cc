@@ -153,7 +153,8 @@ TEST_P(WorkerTest, AFullWorkerRefusesAndItsTasksEndInOrder) {
   EXPECT_TRUE(IsOk(Run(*worker, fill, more)));
 }
 
-// The largest arguments that there are, as many as a worker takes.
+// The largest arguments that there are, as many as a worker takes: as many each time, wherever what
+// they lie in was left.
 TEST_P(WorkerTest, T6_AsManyOfTheLargestTasksAsItTakes) {
   const auto worker = Start();
   const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
@@ -161,13 +162,24 @@ TEST_P(WorkerTest, T6_AsManyOfTheLargestTasksAsItTakes) {
   Arguments arguments;
   for (std::size_t i = 0; i < Arguments::kMaxTensors; ++i) arguments.Add(Tag::kIn, On(one));
   for (std::size_t i = 0; i < Arguments::kMaxScalars; ++i) arguments.AddScalar(i);
+  constexpr std::size_t kAtLeast = 80;
   for (int round = 0; round < 3; ++round) {
     const DeviceAddress flag = PostSpin(*worker, 1000, Deadline::Never());
-    for (std::size_t i = 1; i < Worker::kCapacity; ++i) {
-      ASSERT_TRUE(IsOk(worker->Post(i, noop, arguments, Deadline::Never()))) << i;
+    std::size_t posted = 1;
+    Status status;
+    while ((status = worker->Post(posted, noop, arguments, Deadline::Never())).ok()) ++posted;
+    EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+    EXPECT_GE(posted, kAtLeast);
+    // Of what needs no room there it takes more.
+    for (; posted < Worker::kCapacity; ++posted) {
+      ASSERT_TRUE(IsOk(worker->Post(posted, noop, {}, Deadline::Never()))) << posted;
     }
+    EXPECT_EQ(worker->Post(posted, noop, {}, Deadline::Never()).code(),
+              StatusCode::kResourceExhausted);
     ASSERT_TRUE(IsOk(SetFlag(*worker, flag)));
-    EXPECT_EQ(Collect(*worker, Worker::kCapacity).size(), Worker::kCapacity);
+    const std::vector<TaskResult> results = Collect(*worker, Worker::kCapacity);
+    ASSERT_EQ(results.size(), Worker::kCapacity);
+    for (const TaskResult& result : results) EXPECT_TRUE(IsOk(result.status));
   }
 }
 

@@ -152,7 +152,6 @@ class KEEL_EXPORT TaskHandle {
   friend class Orchestrator;
   friend class OrchestratorCore;
   friend class TaskPool;
-  friend class TaskRef;
   struct State;
   // Takes over what one holder had.
   explicit TaskHandle(State* held) : state_(held) {}

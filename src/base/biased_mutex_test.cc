@@ -1,0 +1,178 @@
+#include "base/biased_mutex.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <latch>
+#include <thread>
+#include <vector>
+
+#include "base/owner_lock.h"
+#include "base/soon_test.h"
+#include "base/twins_test.h"
+
+namespace keel {
+namespace {
+
+using std::chrono_literals::operator""ms;
+
+class BiasedMutexTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!OwnerLock::RegisterBarrier()) {
+      GTEST_SKIP() << "this system has no barrier for a process";
+    }
+  }
+  void Take(std::uint32_t times) {
+    for (std::uint32_t i = 0; i < times; ++i) const BiasedMutexLock lock(mutex_);
+  }
+  void TakeElsewhere(std::uint32_t times) {
+    std::thread([&] { Take(times); }).join();
+  }
+
+  BiasedMutex mutex_;
+};
+
+TEST_F(BiasedMutexTest, AStreakMakesAnOwner) {
+  Take(BiasedMutex::kStreak - 1);
+  EXPECT_FALSE(mutex_.IsOwner());
+  EXPECT_FALSE(mutex_.TryLockAsOwner());
+  TakeElsewhere(1);
+  Take(BiasedMutex::kStreak - 1);
+  EXPECT_FALSE(mutex_.IsOwner()) << "the streak was broken";
+  Take(1);
+  EXPECT_TRUE(mutex_.IsOwner());
+}
+
+TEST_F(BiasedMutexTest, WhoIsSeldomThereLosesIt) {
+  Take(BiasedMutex::kStreak);
+  TakeElsewhere(1);
+  EXPECT_TRUE(mutex_.IsOwner()) << "the first one does not end it";
+  Take(BiasedMutex::kWorth);
+  TakeElsewhere(1);
+  EXPECT_TRUE(mutex_.IsOwner()) << "it was worth it";
+  Take(BiasedMutex::kWorth - 1);
+  TakeElsewhere(1);
+  EXPECT_FALSE(mutex_.IsOwner());
+  TakeElsewhere(BiasedMutex::kStreak);
+  EXPECT_FALSE(mutex_.IsOwner());
+  Take(BiasedMutex::kStreak + 2);
+  EXPECT_TRUE(mutex_.IsOwner()) << "the one before has ended, and is not heard of again";
+}
+
+TEST_F(BiasedMutexTest, ToMoreThreadsThanItHasWordsItIsAPlainMutex) {
+  std::vector<std::thread> threads;
+  std::latch end(1);  // until all have been there: none has the identity of another
+  std::size_t owners = 0;
+  for (std::size_t i = 0; i < BiasedMutex::kOwners + 2; ++i) {
+    std::latch done(1);
+    threads.emplace_back([&] {
+      Take(2 * BiasedMutex::kStreak + 2);  // the first of them end what another had
+      if (mutex_.IsOwner()) ++owners;
+      Take(3);
+      done.count_down();
+      end.wait();
+    });
+    done.wait();
+  }
+  end.count_down();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(owners, BiasedMutex::kOwners);
+  Take(2 * BiasedMutex::kStreak + 2);
+  EXPECT_FALSE(mutex_.IsOwner());
+}
+
+TEST_F(BiasedMutexTest, TryNeverTakesWhatIsTaken) {
+  Take(BiasedMutex::kStreak);
+  ASSERT_TRUE(mutex_.TryLockAsOwner());
+  EXPECT_FALSE(mutex_.TryLockAsOwner());
+  std::atomic<bool> inside{false};
+  std::thread other([&] {
+    EXPECT_FALSE(mutex_.TryLockAsOwner()) << "it is another's";
+    const BiasedMutexLock lock(mutex_);
+    inside = true;
+  });
+  EXPECT_FALSE(inside);
+  mutex_.Unlock();
+  other.join();
+  EXPECT_TRUE(inside);
+
+  std::latch taken(1);
+  std::atomic<bool> leave{false};
+  std::thread holder([&] {
+    const BiasedMutexLock lock(mutex_);
+    taken.count_down();
+    while (!leave) std::this_thread::yield();
+  });
+  taken.wait();
+  EXPECT_FALSE(mutex_.TryLockAsOwner());
+  leave = true;
+  holder.join();
+}
+
+// Owners come and go while it is used: stores that are late make a missing barrier show.
+TEST_F(BiasedMutexTest, NobodyMeetsInside) {
+  constexpr std::uint64_t kRounds = 40;
+  constexpr int kThreads = 3;
+  Twins twins;
+  std::atomic<std::uint64_t> times{0};
+  std::atomic<bool> alone{true};
+  std::latch start(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      SlowStores slow;
+      start.arrive_and_wait();
+      for (std::uint64_t round = 0; round < kRounds; ++round) {
+        // Long turns make owners, short ones end them.
+        const std::uint64_t turns = (round + static_cast<std::uint64_t>(t)) % 3 == 0
+                                        ? std::uint64_t{4} * BiasedMutex::kStreak
+                                        : std::uint64_t{3};
+        for (std::uint64_t i = 0; i < turns; ++i) {
+          slow.Store();
+          if (i % 2 == 0 && mutex_.TryLockAsOwner()) {
+            if (!twins.Increase()) alone = false;
+            mutex_.Unlock();
+          } else {
+            const BiasedMutexLock lock(mutex_);
+            if (!twins.Increase()) alone = false;
+          }
+        }
+        times += turns;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(alone);
+  EXPECT_TRUE(twins.Are(times));
+}
+
+TEST_F(BiasedMutexTest, AnOwnerCanWaitForACondition) {
+  BiasedCondVar changed;
+  bool ready = false;
+  bool waits = false;
+  Take(BiasedMutex::kStreak);
+  std::thread other([&] {
+    EXPECT_TRUE(Soon([&] {
+      const BiasedMutexLock lock(mutex_);
+      return waits;
+    }));
+    const BiasedMutexLock lock(mutex_);
+    ready = true;
+    changed.NotifyOne();
+  });
+  {
+    const BiasedMutexLock lock(mutex_);
+    waits = true;
+    while (!ready) changed.Wait(mutex_);
+    EXPECT_FALSE(changed.WaitUntil(mutex_, std::chrono::steady_clock::now() + 1ms));
+  }
+  other.join();
+  const BiasedMutexLock lock(mutex_);
+  EXPECT_TRUE(ready);
+}
+
+}  // namespace
+}  // namespace keel
