@@ -284,6 +284,9 @@ KEEL_C_EXPORT keel_status keel_executable_synchronize(keel_executable executable
  * KEEL_STATUS_FAILED_PRECONDITION: leases or outputs are held. */
 KEEL_C_EXPORT keel_status keel_executable_give_back(keel_executable executable, int64_t timeout_ns);
 
+/* How many there are of keel_action_kind. */
+#define KEEL_ACTION_KINDS 9
+
 typedef struct keel_executable_stats {
   size_t struct_size;
   uint64_t steps;
@@ -303,6 +306,8 @@ typedef struct keel_executable_stats {
   uint64_t copied_in_bytes;
   uint64_t copied_out_bytes;
   uint64_t slot_bytes; /* held now; the others are totals */
+  /* Of the calling threads, by the keel_action_kind that it was spent on. */
+  int64_t host_ns[KEEL_ACTION_KINDS];
 } keel_executable_stats;
 
 /* Leases count when they are closed. */

@@ -5,6 +5,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -74,6 +76,12 @@ nb::dict CountsOf(const graph::ExecutableStats& stats) {
   dict["copied_in"] = stats.copied_in.count();
   dict["copied_out"] = stats.copied_out.count();
   dict["slot_bytes"] = stats.slot_bytes.count();
+  for (std::size_t i = 0; i < graph::kActionKinds; ++i) {
+    std::string key =
+        "host_ns_" + std::string(graph::ActionName(static_cast<graph::ActionKind>(i)));
+    std::ranges::replace(key, ' ', '_');
+    dict[key.c_str()] = stats.host_ns[i];
+  }
   return dict;
 }
 

@@ -490,8 +490,9 @@ class Executable:
     def stats(self) -> dict[str, int]:
         """Totals since it was made: steps, graphs_launched, eager_steps, rows_rebound,
         commands_patched, bindings_remapped, graphs_recorded, commands_traced, traces_reused, waits,
-        waited_ns, policy_changes, evictions, failed_steps, copied_in, copied_out; and slot_bytes,
-        which it holds now."""
+        waited_ns, policy_changes, evictions, failed_steps, copied_in, copied_out; slot_bytes, which
+        it holds now; and what the calling threads spent on each kind of action: host_ns_recorded,
+        host_ns_patched and so on."""
         return self._raw.stats()
 
     def synchronize(self, timeout: float | None = None) -> None:

@@ -112,7 +112,38 @@ TEST_F(BiasedMutexTest, TryNeverTakesWhatIsTaken) {
   holder.join();
 }
 
-// Owners come and go while it is used: stores that are late make a missing barrier show.
+// Stores that are late make a missing barrier show.
+TEST_F(BiasedMutexTest, OwnerAndOthersNeverMeetInside) {
+  constexpr std::uint64_t kTurns = 100'000;
+  constexpr std::uint64_t kApart = BiasedMutex::kWorth + BiasedMutex::kWorth / 4;
+  Twins twins;
+  std::atomic<std::uint64_t> turns{0};
+  std::uint64_t others = 0;
+  bool alone = true;
+  std::thread other([&] {
+    for (std::uint64_t next = kApart; next < kTurns; next += kApart) {
+      while (turns.load(std::memory_order_relaxed) < next) std::this_thread::yield();
+      const BiasedMutexLock lock(mutex_);
+      alone = twins.Increase() && alone;
+      ++others;
+    }
+  });
+  SlowStores slow;
+  std::uint64_t as_owner = 0;
+  for (std::uint64_t i = 0; i < kTurns; ++i) {
+    slow.Store();
+    const BiasedMutexLock lock(mutex_);
+    alone = twins.Increase() && alone;
+    if (mutex_.IsOwner()) ++as_owner;
+    turns.store(i + 1, std::memory_order_relaxed);
+  }
+  other.join();
+  EXPECT_TRUE(alone);
+  EXPECT_TRUE(twins.Are(kTurns + others));
+  EXPECT_GT(as_owner, kTurns / 4) << "it was about the owner";
+}
+
+// Owners come and go.
 TEST_F(BiasedMutexTest, NobodyMeetsInside) {
   constexpr std::uint64_t kRounds = 40;
   constexpr int kThreads = 3;

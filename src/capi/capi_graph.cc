@@ -174,6 +174,8 @@ keel_executable_stats StatsOf(const graph::ExecutableStats& from) {
   to.copied_in_bytes = from.copied_in.count();
   to.copied_out_bytes = from.copied_out.count();
   to.slot_bytes = from.slot_bytes.count();
+  static_assert(KEEL_ACTION_KINDS == graph::kActionKinds);
+  std::ranges::copy(from.host_ns, to.host_ns);
   return to;
 }
 

@@ -543,6 +543,8 @@ static void test_graph_steps(keel_device device, keel_executable_mode mode) {
   CHECK(stats.steps == kSteps && stats.eager_steps == (mode ? kSteps : 1));
   CHECK(stats.commands_traced == (mode ? 0 : 2) && stats.slot_bytes >= 2 * kBytes);
   CHECK(stats.copied_in_bytes == (uint64_t)kSteps * kBytes && stats.failed_steps == 0);
+  CHECK((stats.host_ns[KEEL_ACTION_RECORDED] > 0) == !mode);
+  CHECK(stats.host_ns[KEEL_ACTION_RAN_EAGERLY] > 0 && stats.host_ns[KEEL_ACTION_REMAPPED] == 0);
   CHECK(keel_executable_give_back(executable, -1) == KEEL_STATUS_OK);
   CHECK(keel_executable_get_stats(executable, &stats) == KEEL_STATUS_OK && stats.slot_bytes == 0);
 

@@ -96,6 +96,7 @@ def test_reports_say_what_was_done() -> None:
     assert (moved.kind, moved.binding) == ("rebound", "x")
     stats = executable.stats()
     assert (stats["steps"], stats["rows_rebound"], stats["slot_bytes"] > 2 * NBYTES) == (3, 2, True)
+    assert stats["host_ns_recorded"] > 0 == stats["host_ns_remapped"]
     executable.close()
     assert executable.stats()["slot_bytes"] == 0
     assert executable.step(x=x).report["recorded"] == 1, "it may be used again"
