@@ -42,7 +42,8 @@ struct LaneWorker::State {
   struct Posted {
     std::uint64_t task = 0;
     Deadline deadline = Deadline::Never();
-    bool placed = false;  // has tensors in the region: the next element of `placed`
+    bool placed = false;     // has tensors in the region: the next element of `placed`
+    std::uint32_t ring = 0;  // bytes that its message takes of a ring
   };
 
   State(std::string name, std::shared_ptr<Doorbell> bell, StartPeer starter)
@@ -59,7 +60,7 @@ struct LaneWorker::State {
   Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
               Deadline deadline);
   // What follows if its message is in the lane, and if it is not.
-  void Sent(std::uint64_t task, Deadline deadline, bool has_places) {
+  void Sent(std::uint64_t task, Deadline deadline, bool has_places, std::size_t ring) {
     unnoticed = true;
     ++last_number;
     if (!deadline.never()) ++timed;
@@ -67,6 +68,8 @@ struct LaneWorker::State {
     last.task = task;
     last.deadline = deadline;
     last.placed = has_places;
+    last.ring = static_cast<std::uint32_t>(ring);
+    ring_bytes += ring;
   }
   Status NotSent(Status why);
   void GiveBack(const std::vector<Placed>& tensors);
@@ -82,6 +85,7 @@ struct LaneWorker::State {
     }
     placed.clear();
     timed = 0;
+    ring_bytes = 0;
   }
   // When the first task is too late.
   Deadline Due() const;
@@ -103,6 +107,10 @@ struct LaneWorker::State {
   FixedQueue<Posted, kCapacity> posted;
   std::deque<std::vector<Placed>> placed;
   std::size_t timed = 0;  // of those posted, with a deadline
+  // Of the messages of those posted. No more than one ring has, whoever has read them: what serves
+  // the lane may pass them on to another one (mpi/).
+  std::size_t ring_bytes = 0;
+  std::size_t ring_size = 0;
   std::uint64_t last_number = 0;
   bool unnoticed = false;  // posted, and no Wake since
   std::vector<std::byte> message;
@@ -146,6 +154,7 @@ Status LaneWorker::State::Begin(Deadline deadline) {
   who = fmt::format("worker '{}' ({})", device, peer->name());
   Region& region = peer->region();
   tasks = LaneWriter(region.lane(LaneName::kTasks));
+  ring_size = region.lane(LaneName::kTasks).ring.size();
   answers = AnswerReader(region);
   last_number = 0;
   control = std::make_unique<ControlCalls>(
@@ -238,7 +247,7 @@ bool LaneWorker::TryPost(std::uint64_t task, std::uint64_t callable) {
       !state.tasks.TryPutWords(PlainTask(state.last_number + 1, callable))) {
     return false;
   }
-  state.Sent(task, Deadline::Never(), /*has_places=*/false);
+  state.Sent(task, Deadline::Never(), /*has_places=*/false, 0);
   return true;
 }
 
@@ -260,12 +269,15 @@ Status LaneWorker::State::Post(std::uint64_t task, std::uint64_t callable,
   } else {
     EncodeTask(last_number + 1, callable, deadline, arguments, message);
   }
-  Status sent = tasks.Put(message);
+  const std::size_t ring = RingSize(message.size());
+  Status sent = ring_bytes + ring > ring_size
+                    ? ResourceExhausted(fmt::format("{} has as many tasks as fit now", who))
+                    : tasks.Put(message);
   if (!sent.ok()) {
     GiveBack(tensors);
     return NotSent(std::move(sent));
   }
-  Sent(task, deadline, !tensors.empty());
+  Sent(task, deadline, !tensors.empty(), ring);
   if (!tensors.empty()) placed.push_back(std::move(tensors));
   return OkStatus();
 }
@@ -345,6 +357,7 @@ Status LaneWorker::State::TakeAnswers(std::vector<TaskResult>& results) {
     KEEL_TRY(answers.Take(status));
     const Posted done = posted.pop_front();
     if (!done.deadline.never()) --timed;
+    ring_bytes -= done.ring;
     if (done.placed) {
       CopyBack(placed.front(), status.ok());
       placed.pop_front();
@@ -390,6 +403,9 @@ std::size_t LaneWorker::TakeDone() {
   // What has places or deadlines, and the loss of a worker, is for Collect.
   if (state.timed != 0 || !state.placed.empty() || state.MayBeLost()) return 0;
   const std::size_t count = state.answers.TakeDone(state.posted.size());
+  if (state.ring_bytes != 0) {
+    for (std::size_t i = 0; i < count; ++i) state.ring_bytes -= state.posted[i].ring;
+  }
   state.posted.Drop(count);
   return count;
 }
