@@ -329,8 +329,11 @@ def test_scalars(orchestrator: task.Orchestrator) -> None:
 
 
 def test_what_a_function_raises_is_the_error(orchestrator: task.Orchestrator) -> None:
+    submitted = threading.Event()
+
     @orchestrator.callable
     def wrong(call: task.Call) -> None:
+        assert submitted.wait(60)
         raise ValueError("not like this")
 
     @orchestrator.callable
@@ -353,6 +356,7 @@ def test_what_a_function_raises_is_the_error(orchestrator: task.Orchestrator) ->
     x = np.zeros(4, "float32")
     first = wrong(InOut(x))
     after = wrong(InOut(x))
+    submitted.set()
     with pytest.raises(keel.Error, match=r"it raised ValueError: not like this \(.*test_task.py"):
         first.wait(60)
     with pytest.raises(keel.Error, match="which it depends on, failed") as aborted:
