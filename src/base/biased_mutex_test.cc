@@ -28,6 +28,9 @@ class BiasedMutexTest : public ::testing::Test {
   void Take(std::uint32_t times) {
     for (std::uint32_t i = 0; i < times; ++i) const BiasedMutexLock lock(mutex_);
   }
+  // What the analysis of locks does not follow.
+  bool Try() KEEL_NO_THREAD_SAFETY_ANALYSIS { return mutex_.TryLockAsOwner(); }
+  void Give() KEEL_NO_THREAD_SAFETY_ANALYSIS { mutex_.Unlock(); }
   void TakeElsewhere(std::uint32_t times) {
     std::thread([&] { Take(times); }).join();
   }
@@ -38,7 +41,7 @@ class BiasedMutexTest : public ::testing::Test {
 TEST_F(BiasedMutexTest, AStreakMakesAnOwner) {
   Take(BiasedMutex::kStreak - 1);
   EXPECT_FALSE(mutex_.IsOwner());
-  EXPECT_FALSE(mutex_.TryLockAsOwner());
+  EXPECT_FALSE(Try());
   TakeElsewhere(1);
   Take(BiasedMutex::kStreak - 1);
   EXPECT_FALSE(mutex_.IsOwner()) << "the streak was broken";
@@ -86,16 +89,16 @@ TEST_F(BiasedMutexTest, ToMoreThreadsThanItHasWordsItIsAPlainMutex) {
 
 TEST_F(BiasedMutexTest, TryNeverTakesWhatIsTaken) {
   Take(BiasedMutex::kStreak);
-  ASSERT_TRUE(mutex_.TryLockAsOwner());
-  EXPECT_FALSE(mutex_.TryLockAsOwner());
+  ASSERT_TRUE(Try());
+  EXPECT_FALSE(Try());
   std::atomic<bool> inside{false};
   std::thread other([&] {
-    EXPECT_FALSE(mutex_.TryLockAsOwner()) << "it is another's";
+    EXPECT_FALSE(Try()) << "it is another's";
     const BiasedMutexLock lock(mutex_);
     inside = true;
   });
   EXPECT_FALSE(inside);
-  mutex_.Unlock();
+  Give();
   other.join();
   EXPECT_TRUE(inside);
 
@@ -107,7 +110,7 @@ TEST_F(BiasedMutexTest, TryNeverTakesWhatIsTaken) {
     while (!leave) std::this_thread::yield();
   });
   taken.wait();
-  EXPECT_FALSE(mutex_.TryLockAsOwner());
+  EXPECT_FALSE(Try());
   leave = true;
   holder.join();
 }
