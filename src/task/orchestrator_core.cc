@@ -510,21 +510,18 @@ void OrchestratorCore::TellGoneLocked(Task& task) {
 }
 
 void OrchestratorCore::PassOnLocked(Task& first) {
-  std::vector<TaskKey> after;
-  const auto pass = [&](Task& task) {
-    after.insert(after.end(), task.dependents.begin(), task.dependents.end());
-    task.dependents.clear();
-    LeaveTableLocked(task);
-  };
-  pass(first);
+  std::vector<TaskKey> after = std::exchange(first.dependents, {});
+  LeaveTableLocked(first);
   for (std::size_t i = 0; i < after.size(); ++i) {
     Task* const task = FindLocked(after[i]);
     if (task == nullptr || --task->waits_for > 0) continue;
-    if (task->done) {
-      pass(*task);
-    } else {
+    if (!task->done) {
       ReadyLocked(*task);
+      continue;
     }
+    after.insert(after.end(), task->dependents.begin(), task->dependents.end());
+    task->dependents.clear();
+    LeaveTableLocked(*task);
   }
 }
 
