@@ -116,14 +116,8 @@ class LaneWriter {
   // it never will.
   Status Put(std::span<const std::byte> message);
   // The same of a message of so few words that its slot has room for them. They go there from where
-  // they are, which may be registers.
-  template <std::size_t kWords>
-  Status PutWords(const std::array<std::uint64_t, kWords>& words) {
-    if (TryPutWords(words)) return OkStatus();
-    KEEL_TRY(MakeRoom(0));
-    return TryPutWords(words) ? OkStatus() : Internal("room that was there is not");
-  }
-  // Without a look at how far the reader is. False: PutWords must tell.
+  // they are, which may be registers. Without a look at how far the reader is. False: Put must
+  // tell.
   template <std::size_t kWords>
   [[gnu::always_inline]] bool TryPutWords(const std::array<std::uint64_t, kWords>& words) {
     return TryPutWords(words, std::make_index_sequence<kWords>());

@@ -62,7 +62,8 @@ TEST_F(LaneTest, WordsAreReadAsBytesAndBytesAsWords) {
   for (std::uint64_t i = 0; i < 3 * kLaneSlots; ++i) {
     const Words sent{~i, i << 33};
     std::memcpy(bytes.data(), sent.data(), sizeof(sent));
-    ASSERT_TRUE(IsOk(writer_.PutWords(sent)));
+    ASSERT_TRUE(IsOk(writer_.Check()));
+    ASSERT_TRUE(writer_.TryPutWords(sent));
     ASSERT_TRUE(Need(reader_.Read(message_)));
     ASSERT_EQ(message_, bytes);
     Words got{};
@@ -80,19 +81,23 @@ TEST_F(LaneTest, WordsAreReadAsBytesAndBytesAsWords) {
 
 TEST_F(LaneTest, WordsNeedAFreeSlot) {
   const std::array<std::uint64_t, 2> words{1, 2};
-  for (std::size_t i = 0; i < kLaneSlots; ++i) ASSERT_TRUE(IsOk(writer_.PutWords(words)));
-  EXPECT_EQ(writer_.PutWords(words).code(), StatusCode::kResourceExhausted);
+  for (std::size_t i = 0; i < kLaneSlots; ++i) ASSERT_TRUE(writer_.TryPutWords(words));
+  EXPECT_FALSE(writer_.TryPutWords(words));
   ASSERT_TRUE(Need(reader_.Read(message_)));
-  EXPECT_TRUE(IsOk(writer_.PutWords(words)));
+  EXPECT_FALSE(writer_.TryPutWords(words)) << "it has not looked";
+  ASSERT_TRUE(IsOk(writer_.Check()));
+  EXPECT_TRUE(writer_.TryPutWords(words));
+  ASSERT_TRUE(Need(reader_.Read(message_)));
+  ASSERT_TRUE(IsOk(writer_.Check()));
   state_.written.store(12345);
-  EXPECT_EQ(writer_.PutWords(words).code(), StatusCode::kInternal);
+  EXPECT_FALSE(writer_.TryPutWords(words)) << "its cursor was damaged";
 }
 
 // Of a short message each flipped bit is noticed, and told by Read; or, if it makes the message
 // look as if it were not there, by Check.
 TEST_F(LaneTest, DamagedWordsAreNotRead) {
   const std::array<std::uint64_t, 2> words{0x1234'5678'9abc'def0, 42};
-  ASSERT_TRUE(IsOk(writer_.PutWords(words)));
+  ASSERT_TRUE(writer_.TryPutWords(words));
   LaneSlot& slot = memory_.slots[0];
   const LaneSlot good = slot;
   auto* const bytes = reinterpret_cast<unsigned char*>(&slot);
