@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -59,6 +61,11 @@ class FakeWorker final : public Worker {
   void SetEager(bool eager) {
     const MutexLock lock(mutex_);
     eager_ = eager;
+  }
+  // The same, and what tells of answers is a word, as of a real worker while nobody sleeps.
+  void SetQuiet() {
+    const MutexLock lock(mutex_);
+    eager_ = quiet_ = true;
   }
   // What the next posts, frees, registrations and restarts return.
   void FailPost(Status status) {
@@ -123,9 +130,16 @@ class FakeWorker final : public Worker {
         return OkStatus();
       }
       results_.push_back({task, OkStatus()});
+      std::atomic_ref(answered_).store(ever_posted_, std::memory_order_release);
+      if (quiet_) return OkStatus();
     }
     doorbell_->Ring();
     return OkStatus();
+  }
+  Sign NextAnswer() const override {
+    const MutexLock lock(mutex_);
+    if (!quiet_) return {};
+    return {&answered_, static_cast<std::uint32_t>(ever_posted_ - results_.size() + 1)};
   }
   Status Fits(const Arguments& /*arguments*/) const override {
     const MutexLock lock(mutex_);
@@ -234,6 +248,8 @@ class FakeWorker final : public Worker {
   std::vector<TaskResult> results_ KEEL_GUARDED_BY(mutex_);
   std::size_t ever_posted_ KEEL_GUARDED_BY(mutex_) = 0;
   bool eager_ KEEL_GUARDED_BY(mutex_) = false;
+  bool quiet_ KEEL_GUARDED_BY(mutex_) = false;
+  mutable std::uint64_t answered_ = 0;  // of a quiet one: tasks
   Status lost_ KEEL_GUARDED_BY(mutex_);
   Status post_ KEEL_GUARDED_BY(mutex_);
   Status fits_ KEEL_GUARDED_BY(mutex_);

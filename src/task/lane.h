@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "base/futex_wait.h"
+#include "base/prefetch.h"
 #include "keel/base/result.h"
 
 namespace keel::task {
@@ -122,6 +123,9 @@ class LaneWriter {
   [[gnu::always_inline]] bool TryPutWords(const std::array<std::uint64_t, kWords>& words) {
     return TryPutWords(words, std::make_index_sequence<kWords>());
   }
+  // Has the next message's slot come to this core, while the writer does what else is to be done
+  // before it writes: the reader that looks there has taken it away.
+  void Expect() const { PrefetchForWrite(&lane_.slots[written_ % kLaneSlots]); }
   // Wakes a reader that sleeps, after any number of Puts.
   void Wake() { RingSleepers(lane_.state->bell); }
   // kInternal: the reader's cursor, or the published copy of this side's, was damaged.

@@ -402,6 +402,7 @@ std::size_t LaneWorker::TakeDone() {
   State& state = *state_;
   // What has places or deadlines, and the loss of a worker, is for Collect.
   if (state.timed != 0 || !state.placed.empty() || state.MayBeLost()) return 0;
+  state.tasks.Expect();  // who has waited for a task is likely to submit the next
   const std::size_t count = state.answers.TakeDone(state.posted.size());
   if (state.ring_bytes != 0) {
     for (std::size_t i = 0; i < count; ++i) state.ring_bytes -= state.posted[i].ring;

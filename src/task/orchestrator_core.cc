@@ -86,7 +86,7 @@ void OrchestratorCore::Stop() {
       if (task != nullptr && task->waits_for == 0) PassLocked(*task);
     }
     static_cast<void>(WaitForAllLocked(last_id_, deadline));
-    keeper_ring_.NotifyAll();
+    keeper_nap_.Ring();
     mender_ring_.NotifyAll();
     workers_changed_.NotifyAll();
     doorbell_->Ring();

@@ -9,8 +9,10 @@
 // sleeps until an answer of a worker is there, or the doorbell that all workers ring; of several
 // waiting threads one leads and wakes the others. When nobody waits the keeper does, a thread of
 // the core. It need not be told of every task: while it sleeps it looks every kTick whether it is
-// needed, and only after kIdleTicks without need does it sleep until it is woken. So a program that
-// submits and waits pays for no thread but the worker's. While neither an answer is there nor the
+// needed, and only after kIdleTicks without need does it sleep until it is woken. It looks without
+// the lock, which its owner would pay for, as long as the program looks after all workers by
+// itself; but every kTicksPerLook with it, because only the keeper looks for tasks that take too
+// long. So a program that submits and waits pays for no thread but the worker's. While neither an answer is there nor the
 // doorbell has rung since the last pump there is nothing to collect, and a thread that waits sleeps
 // at once. The mender is a second thread of the core, for what takes long: starting lost workers
 // again, and freeing and unregistering what was in use when it was asked for.
@@ -33,6 +35,7 @@
 // In a forked child every call is kFailedPrecondition.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -48,6 +51,7 @@
 #include "keel/task/orchestrator.h"
 #include "task/dependencies.h"
 #include "task/fixed_queue.h"
+#include "task/nap.h"
 #include "task/scheduler.h"
 #include "task/task_keys.h"
 #include "task/task_state.h"
@@ -75,6 +79,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   static constexpr std::chrono::milliseconds kTick{1};
   static constexpr unsigned kSubmitsPerLook = 16;
   static constexpr int kIdleTicks = 16;
+  static constexpr int kTicksPerLook = 8;
   static constexpr std::size_t kTimedAhead = 8;
   static constexpr std::chrono::seconds kAtOnce{10};
   static constexpr std::chrono::milliseconds kRestartPause{20};
@@ -395,7 +400,11 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   bool WaitForGoneLocked(Task& task, Deadline deadline) KEEL_REQUIRES(mutex_);
   bool WaitForAllLocked(std::uint64_t last, Deadline deadline) KEEL_REQUIRES(mutex_);
   void SleepLocked(Sleeper& sleeper, std::uint32_t seen, Deadline deadline) KEEL_REQUIRES(mutex_);
-  void NeedKeeperLocked() KEEL_REQUIRES(mutex_);
+  void NeedKeeperLocked() KEEL_REQUIRES(mutex_) {
+    if (!keeper_asleep_) return;
+    keeper_asleep_ = false;
+    keeper_nap_.Ring();
+  }
   void Keep() KEEL_EXCLUDES(mutex_);
 
   // --- Memory and callables: orchestrator_control.cc ----------------------------------------
@@ -473,8 +482,10 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   std::uint32_t pumped_ KEEL_GUARDED_BY(mutex_) = 0;  // the doorbell at the last pump
 
   BiasedCondVar workers_changed_;
-  BiasedCondVar keeper_ring_;
-  bool keeper_asleep_ KEEL_GUARDED_BY(mutex_) = false;
+  // How often a thread that submits has looked after all workers.
+  std::atomic<std::uint64_t> looks_ = 0;
+  Nap keeper_nap_;
+  bool keeper_asleep_ KEEL_GUARDED_BY(mutex_) = false;  // until it is rung
   BiasedCondVar mender_ring_;
   bool mended_ KEEL_GUARDED_BY(mutex_) = false;  // the mender has ended
   BiasedCondVar mender_ended_;

@@ -52,6 +52,16 @@ TEST_F(OrchestratorCoreTest, ADependentIsPostedAlsoAfterALongRest) {
   EXPECT_TRUE(Soon([&] { return reader.done(); }));
 }
 
+TEST_F(OrchestratorCoreTest, WhoeverWaitsForOthersATaskEndsAtItsTime) {
+  Start(2);
+  fakes_[1]->SetQuiet();
+  const TaskHandle hangs = SubmitTo(0, {}, milliseconds(5));
+  // A thread that waits like this looks for answers, and never for time that has passed.
+  const Deadline late = Deadline::After(seconds(20));
+  while (!hangs.done() && !late.Passed()) ASSERT_TRUE(IsOk(SubmitTo(1).Wait(Long())));
+  EXPECT_EQ(hangs.error().code(), StatusCode::kDeadlineExceeded);
+}
+
 TEST_F(OrchestratorCoreTest, T1_EqualAddressesOfTwoWorkersOrderNothing) {
   Start(2);
   const DeviceAddress one = Need(core_->Malloc(0, 1_KiB));

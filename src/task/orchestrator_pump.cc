@@ -13,7 +13,9 @@ bool OrchestratorCore::LookNowAndThenLocked() {
   if (++submits_ < kSubmitsPerLook) return false;
   submits_ = 0;
   now_ = Clock::now();
-  return leader_ == nullptr && AnsweredLocked();
+  if (leader_ != nullptr) return false;
+  looks_.store(looks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return AnsweredLocked();
 }
 
 void OrchestratorCore::EnterLocked(Task& task) {
@@ -513,29 +515,31 @@ Status OrchestratorCore::WaitAll(Deadline deadline, std::optional<std::uint64_t>
 
 // --- The keeper --------------------------------------------------------------------------------
 
-void OrchestratorCore::NeedKeeperLocked() {
-  if (keeper_asleep_) keeper_ring_.NotifyOne();
-}
-
 void OrchestratorCore::Keep() {
-  const BiasedMutexLock lock(mutex_);
-  int idle = 0;
-  while (!stopping_) {
-    if (leader_ == nullptr && keys_.size() > 0 && idle >= 0) {
-      PumpLocked();
-      idle = 0;
-      if (leader_ == nullptr && keys_.size() > 0)
-        SleepLocked(keeper_sleep_, pumped_, Deadline::Never());
-      continue;
+  for (int idle = 0;;) {
+    bool asleep = false;
+    {
+      const BiasedMutexLock lock(mutex_);
+      if (stopping_) return;
+      if (leader_ == nullptr && keys_.size() > 0) {
+        idle = 0;
+        PumpLocked();
+        if (leader_ == nullptr && keys_.size() > 0) {
+          SleepLocked(keeper_sleep_, pumped_, Deadline::Never());
+        }
+        continue;
+      }
+      asleep = keeper_asleep_ = ++idle > kIdleTicks;
     }
-    if (++idle > kIdleTicks) {
-      keeper_asleep_ = true;
-      keeper_ring_.Wait(mutex_);
-      keeper_asleep_ = false;
-      // Whoever submitted is likely to wait for it next: not before the next tick.
-      idle = -1;
-    } else {
-      static_cast<void>(keeper_ring_.WaitUntil(mutex_, Clock::now() + kTick));
+    if (asleep) {
+      keeper_nap_.Sleep();
+      idle = 0;
+    }
+    // Also after a ring: whoever submitted is likely to wait for it next.
+    std::uint64_t looks = looks_.load(std::memory_order_relaxed);
+    for (int tick = 0; tick < kTicksPerLook; ++tick) {
+      if (keeper_nap_.SleepFor(kTick)) break;
+      if (looks == std::exchange(looks, looks_.load(std::memory_order_relaxed))) break;
     }
   }
 }
