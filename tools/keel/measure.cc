@@ -8,6 +8,7 @@ namespace keel::cli {
 namespace {
 
 constexpr double kRoundNs = 10e6;
+constexpr std::uint64_t kWarmUp = 4;  // a fourth of a round
 constexpr std::uint64_t kMostOperations = 1 << 24;
 
 Result<double> TimeNs(const std::function<Status(std::uint64_t)>& body, std::uint64_t count) {
@@ -38,6 +39,9 @@ struct Way {
   }
   // Of one operation, in one round.
   Result<double> OnceNs() const {
+    // Threads that sleep while another way is measured wake where they fell asleep, and find their
+    // place again.
+    KEEL_TRY((*body)(count / kWarmUp + 1));
     KEEL_ASSIGN(const double took, TimeNs(*body, count));
     return took / static_cast<double>(count);
   }
