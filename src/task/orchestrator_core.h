@@ -12,10 +12,10 @@
 // needed, and only after kIdleTicks without need does it sleep until it is woken. It looks without
 // the lock, which its owner would pay for, as long as the program looks after all workers by
 // itself; but every kTicksPerLook with it, because only the keeper looks for tasks that take too
-// long. So a program that submits and waits pays for no thread but the worker's. While neither an answer is there nor the
-// doorbell has rung since the last pump there is nothing to collect, and a thread that waits sleeps
-// at once. The mender is a second thread of the core, for what takes long: starting lost workers
-// again, and freeing and unregistering what was in use when it was asked for.
+// long. So a program that submits and waits pays for no thread but the worker's. While neither an
+// answer is there nor the doorbell has rung since the last pump there is nothing to collect, and a
+// thread that waits sleeps at once. The mender is a second thread of the core, for what takes long:
+// starting lost workers again, and freeing and unregistering what was in use when it was asked for.
 //
 // Loss. When a worker is lost, the task that it was running ends with the worker's error. Those
 // that were posted behind it were never begun; they are ready again, here or elsewhere, but for
