@@ -1,11 +1,8 @@
 #include "base/biased_mutex.h"
 
-#include "base/owner_lock.h"
 #include "base/short_lock.h"
 
 namespace keel {
-
-BiasedMutex::BiasedMutex() : can_be_biased_(OwnerLock::RegisterBarrier()) {}
 
 BiasedMutex::Owner* BiasedMutex::FindOwner() {
   for (Owner& owner : owners_) {

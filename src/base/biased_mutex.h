@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/owner_lock.h"
 #include "keel/base/mutex.h"
 
 namespace keel {
@@ -32,7 +33,10 @@ class KEEL_CAPABILITY("mutex") BiasedMutex {
   static constexpr std::uint32_t kWorth = 256;
   static constexpr std::size_t kOwners = 8;
 
-  BiasedMutex();
+  BiasedMutex() : BiasedMutex(OwnerLock::OrderOfProcess()) {}
+  // kOthers only if it is the process's. kOwner: a plain mutex.
+  explicit BiasedMutex(OwnerLock::Order order)
+      : can_be_biased_(order == OwnerLock::Order::kOthers) {}
   BiasedMutex(const BiasedMutex&) = delete;
   BiasedMutex& operator=(const BiasedMutex&) = delete;
 

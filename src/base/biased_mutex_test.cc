@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdint>
 #include <latch>
@@ -21,7 +22,7 @@ using std::chrono_literals::operator""ms;
 class BiasedMutexTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!OwnerLock::RegisterBarrier()) {
+    if (OwnerLock::OrderOfProcess() != OwnerLock::Order::kOthers) {
       GTEST_SKIP() << "this system has no barrier for a process";
     }
   }
@@ -92,11 +93,15 @@ TEST_F(BiasedMutexTest, TryNeverTakesWhatIsTaken) {
   ASSERT_TRUE(Try());
   EXPECT_FALSE(Try());
   std::atomic<bool> inside{false};
+  std::latch about_to(1);
   std::thread other([&] {
     EXPECT_FALSE(Try()) << "it is another's";
+    about_to.count_down();
     const BiasedMutexLock lock(mutex_);
     inside = true;
   });
+  about_to.wait();
+  std::this_thread::sleep_for(10ms);  // or it proves less
   EXPECT_FALSE(inside);
   Give();
   other.join();
@@ -152,16 +157,17 @@ TEST_F(BiasedMutexTest, NobodyMeetsInside) {
   constexpr int kThreads = 3;
   Twins twins;
   std::atomic<std::uint64_t> times{0};
+  std::uint64_t as_owner = 0;  // by whoever has the mutex
   std::atomic<bool> alone{true};
-  std::latch start(kThreads);
+  std::barrier begin(kThreads);
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       SlowStores slow;
-      start.arrive_and_wait();
       for (std::uint64_t round = 0; round < kRounds; ++round) {
-        // Long turns make owners, short ones end them.
-        const std::uint64_t turns = (round + static_cast<std::uint64_t>(t)) % 3 == 0
+        begin.arrive_and_wait();
+        // Long turns make owners, short ones end them. One thread at a time has a long one.
+        const std::uint64_t turns = (round + static_cast<std::uint64_t>(t)) % kThreads == 0
                                         ? std::uint64_t{4} * BiasedMutex::kStreak
                                         : std::uint64_t{3};
         for (std::uint64_t i = 0; i < turns; ++i) {
@@ -172,6 +178,7 @@ TEST_F(BiasedMutexTest, NobodyMeetsInside) {
           } else {
             const BiasedMutexLock lock(mutex_);
             if (!twins.Increase()) alone = false;
+            if (mutex_.IsOwner()) ++as_owner;
           }
         }
         times += turns;

@@ -33,7 +33,9 @@ class KEEL_CAPABILITY("mutex") OwnerLock {
     kOwner,   // the owner, by a fence
   };
 
-  // kOthers if this process can.
+  // kOthers if this process can: found out once, by the first that asks.
+  static Order OrderOfProcess();
+  // That.
   OwnerLock() : OwnerLock(OrderOfProcess()) {}
   // kOthers only if RegisterBarrier() was true.
   explicit OwnerLock(Order order) : order_(order) {}
@@ -72,8 +74,6 @@ class KEEL_CAPABILITY("mutex") OwnerLock {
   static bool RegisterBarrier();
 
  private:
-  // Found out once.
-  static Order OrderOfProcess();
   void WaitAsOwner();
 
   const Order order_;

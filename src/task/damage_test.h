@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <random>
 #include <span>
 
@@ -9,8 +10,8 @@
 
 namespace keel::task {
 
-// A byte of the count of answers, the cursors, the bells and the ticket, or of the first slots or
-// the beginning of a ring.
+// A byte of the count of answers, the cursors, the bells and the ticket, or of the slots that were
+// written last or come next, or of the beginning of a ring, which is larger than what is sent.
 inline std::byte* Victim(Region& region, std::mt19937& random) {
   RegionHeader& header = region.header();
   const auto name = static_cast<LaneName>(random() % kLanes);
@@ -28,8 +29,12 @@ inline std::byte* Victim(Region& region, std::mt19937& random) {
       return reinterpret_cast<std::byte*>(&lane.state->bell) + random() % 8;
     case 4:
       return lane.ring.data() + random() % 1500;
-    default:
-      return std::as_writable_bytes(lane.slots).data() + random() % (12 * sizeof(LaneSlot));
+    default: {
+      constexpr std::uint32_t kNear = 4;
+      const std::uint32_t at = lane.state->written.load() - kNear + random() % (2 * kNear);
+      return std::as_writable_bytes(lane.slots).data() + at % kLaneSlots * sizeof(LaneSlot) +
+             random() % sizeof(LaneSlot);
+    }
   }
 }
 

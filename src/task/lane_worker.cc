@@ -261,19 +261,20 @@ Status LaneWorker::WhyNot() const {
 
 Status LaneWorker::State::Post(std::uint64_t task, std::uint64_t callable,
                                const Arguments& arguments, Deadline deadline) {
+  EncodeTask(last_number + 1, callable, deadline, arguments, message);
+  const std::size_t ring = RingSize(message.size());
+  // One that never fits is for Put to tell.
+  if (ring_bytes + ring > ring_size && ring <= ring_size) {
+    return ResourceExhausted(fmt::format("{} has as many tasks as fit now", who));
+  }
   std::vector<Placed> tensors;
   if (HasHostTensors(arguments) && peer->data() != nullptr) {
+    // Last, because it copies. The size stays the same.
     Arguments placed_arguments = arguments;
     KEEL_TRY(Place(placed_arguments, tensors));
     EncodeTask(last_number + 1, callable, deadline, placed_arguments, message);
-  } else {
-    EncodeTask(last_number + 1, callable, deadline, arguments, message);
   }
-  const std::size_t ring = RingSize(message.size());
-  Status sent = ring_bytes + ring > ring_size
-                    ? ResourceExhausted(fmt::format("{} has as many tasks as fit now", who))
-                    : tasks.Put(message);
-  if (!sent.ok()) {
+  if (Status sent = tasks.Put(message); !sent.ok()) {
     GiveBack(tensors);
     return NotSent(std::move(sent));
   }

@@ -23,7 +23,7 @@ TEST(NapTest, ARingBeforeItIsNotLostAndCountsOnce) {
   EXPECT_TRUE(nap.SleepFor(seconds(60)));
 }
 
-TEST(NapTest, LastsAsLongAsItShouldAndNotLonger) {
+TEST(NapTest, LastsAsLongAsItShould) {
   Nap nap;
   const auto began = std::chrono::steady_clock::now();
   EXPECT_FALSE(nap.SleepFor(milliseconds(20)));

@@ -157,15 +157,16 @@ Orchestrator::Scope::~Scope() {
 }
 
 Result<DeviceAddress> Orchestrator::Scope::Malloc(WorkerId worker, Bytes size) {
-  KEEL_ASSIGN(const DeviceAddress address, orchestrator_.Malloc(worker, size));
-  blocks_.emplace_back(worker, address);
+  BlockId block = 0;
+  KEEL_ASSIGN(const DeviceAddress address, orchestrator_.Malloc(worker, size, &block));
+  blocks_.push_back({worker, address, block});
   return address;
 }
 
 Status Orchestrator::Scope::Close() {
   Status first;
-  for (const auto& [worker, address] : std::exchange(blocks_, {})) {
-    Status status = orchestrator_.Free(worker, address);
+  for (const auto& [worker, address, block] : std::exchange(blocks_, {})) {
+    Status status = orchestrator_.Free(worker, address, block);
     if (!status.ok() && first.ok()) first = std::move(status);
   }
   return first;

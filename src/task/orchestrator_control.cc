@@ -105,8 +105,8 @@ Status OrchestratorCore::FreeNowLocked(const std::shared_ptr<Block>& block) {
   return std::move(status).Annotate(slot.name);
 }
 
-Status OrchestratorCore::BeginCopyLocked(WorkerId worker, DeviceAddress address, Bytes size,
-                                         bool writes, BlockId id, Deadline deadline,
+Status OrchestratorCore::BeginCopyLocked(WorkerId worker, DeviceAddress address, const void* host,
+                                         Bytes size, bool writes, BlockId id, Deadline deadline,
                                          std::shared_ptr<Block>& block) {
   block = slots_[worker].blocks.Find(address, size);
   KEEL_TRY(CheckIs(block, id, worker, address));
@@ -119,10 +119,13 @@ Status OrchestratorCore::BeginCopyLocked(WorkerId worker, DeviceAddress address,
   KEEL_TRY(block->Usable());
   ++block->uses;
   std::vector<TaskKey> before;
-  dependencies_.Find({1 + worker, address.value(), address.value() + size.count(), writes}, before);
   std::vector<Held> tasks;
-  tasks.reserve(before.size());
-  for (const TaskKey key : before) tasks.emplace_back(*this, *FindLocked(key));
+  const auto add = [&](Space space, std::uint64_t begin, bool written) KEEL_REQUIRES(mutex_) {
+    dependencies_.Find({space, begin, begin + size.count(), written}, before);
+    for (const TaskKey key : before) tasks.emplace_back(*this, *FindLocked(key));
+  };
+  add(1 + worker, address.value(), writes);
+  add(0, reinterpret_cast<std::uintptr_t>(host), !writes);
   Status status;
   for (const Held& task : tasks) {
     if (!WaitForGoneLocked(*task, deadline)) {
@@ -137,14 +140,14 @@ Status OrchestratorCore::BeginCopyLocked(WorkerId worker, DeviceAddress address,
 }
 
 template <class CopyBytes>
-Status OrchestratorCore::Copy(WorkerId worker, DeviceAddress address, Bytes size, bool writes,
-                              BlockId id, CopyBytes copy) {
+Status OrchestratorCore::Copy(WorkerId worker, DeviceAddress address, const void* host, Bytes size,
+                              bool writes, BlockId id, CopyBytes copy) {
   KEEL_TRY(CheckWorker(worker));
   if (size.empty()) return OkStatus();
   const Deadline deadline = ControlDeadline();
   const BiasedMutexLock lock(mutex_);
   std::shared_ptr<Block> block;
-  KEEL_TRY(BeginCopyLocked(worker, address, size, writes, id, deadline, block));
+  KEEL_TRY(BeginCopyLocked(worker, address, host, size, writes, id, deadline, block));
   Worker& target = *slots_[worker].worker;
   mutex_.Unlock();
   Status status = copy(target, deadline);
@@ -156,16 +159,18 @@ Status OrchestratorCore::Copy(WorkerId worker, DeviceAddress address, Bytes size
 
 Status OrchestratorCore::CopyTo(WorkerId worker, DeviceAddress destination, const void* source,
                                 Bytes size, BlockId block) {
-  return Copy(worker, destination, size, true, block, [&](Worker& target, Deadline deadline) {
-    return target.CopyTo(destination, source, size, deadline);
-  });
+  return Copy(worker, destination, source, size, true, block,
+              [&](Worker& target, Deadline deadline) {
+                return target.CopyTo(destination, source, size, deadline);
+              });
 }
 
 Status OrchestratorCore::CopyFrom(WorkerId worker, void* destination, DeviceAddress source,
                                   Bytes size, BlockId block) {
-  return Copy(worker, source, size, false, block, [&](Worker& target, Deadline deadline) {
-    return target.CopyFrom(destination, source, size, deadline);
-  });
+  return Copy(worker, source, destination, size, false, block,
+              [&](Worker& target, Deadline deadline) {
+                return target.CopyFrom(destination, source, size, deadline);
+              });
 }
 
 Status OrchestratorCore::RegisterMemory(WorkerId worker, DeviceAddress address, Bytes size,

@@ -391,15 +391,17 @@ Status OrchestratorCore::CheckGroupLocked(Task& task) {
   const std::size_t conflict = FindConflict(touches_, touch_members_);
   if (conflict == touches_.size()) return OkStatus();
   return InvalidArgument(fmt::format(
-      "member {}: the {} at {:#x} overlap those of another member, and one of the two writes them; "
-      "members of a group run at the same time",
-      touch_members_[conflict], ToString(Bytes(touches_[conflict].end - touches_[conflict].begin)),
+      "member {}: argument {}: the {} at {:#x} overlap those of another member, and one of the two "
+      "writes them; members of a group run at the same time",
+      touch_members_[conflict], touch_arguments_[conflict],
+      ToString(Bytes(touches_[conflict].end - touches_[conflict].begin)),
       touches_[conflict].begin));
 }
 
 void OrchestratorCore::TouchesLocked(Task& task) {
   touches_.clear();
   touch_members_.clear();
+  touch_arguments_.clear();
   const std::size_t members = task.member_count();
   for (std::size_t i = 0; i < members; ++i) {
     const Task::Member& member = task.member(i);
@@ -411,6 +413,7 @@ void OrchestratorCore::TouchesLocked(Task& task) {
       touches_.push_back(
           {space, tensor.address, tensor.address + size, Writes(member.arguments.tags()[t])});
       touch_members_.push_back(i);
+      touch_arguments_.push_back(t);
     }
   }
 }

@@ -416,11 +416,11 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   void LeaveLocked(WorkerId worker, const Status& outcome) KEEL_REQUIRES(mutex_);
   // `copy` is called without the lock.
   template <class CopyBytes>
-  Status Copy(WorkerId worker, DeviceAddress address, Bytes size, bool writes, BlockId id,
-              CopyBytes copy) KEEL_EXCLUDES(mutex_);
+  Status Copy(WorkerId worker, DeviceAddress address, const void* host, Bytes size, bool writes,
+              BlockId id, CopyBytes copy) KEEL_EXCLUDES(mutex_);
   // Finds the block and waits for the tasks that are in the way. The block has a use more.
-  Status BeginCopyLocked(WorkerId worker, DeviceAddress address, Bytes size, bool writes,
-                         BlockId id, Deadline deadline, std::shared_ptr<Block>& block)
+  Status BeginCopyLocked(WorkerId worker, DeviceAddress address, const void* host, Bytes size,
+                         bool writes, BlockId id, Deadline deadline, std::shared_ptr<Block>& block)
       KEEL_REQUIRES(mutex_);
   Status FreeNowLocked(const std::shared_ptr<Block>& block) KEEL_REQUIRES(mutex_);
   Status RegisterOn(WorkerId worker, std::uint64_t callable, const HostCode& code)
@@ -466,6 +466,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // Kept for their memory.
   std::vector<Touch> touches_ KEEL_GUARDED_BY(mutex_);
   std::vector<std::size_t> touch_members_ KEEL_GUARDED_BY(mutex_);
+  std::vector<std::size_t> touch_arguments_ KEEL_GUARDED_BY(mutex_);
   std::vector<TaskKey> waits_for_ KEEL_GUARDED_BY(mutex_);
   std::vector<TaskResult> results_ KEEL_GUARDED_BY(mutex_);
 

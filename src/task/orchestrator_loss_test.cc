@@ -1,7 +1,9 @@
 // Workers that crash and hang, for real.
+#include <optional>
 #include <random>
 
 #include "task/orchestrator_test.h"
+#include "task/processes_test.h"
 
 namespace keel::task {
 namespace {
@@ -49,6 +51,25 @@ TEST_P(OrchestratorLossTest, ACrashEndsOneTaskAndTheWorkerComesBack) {
   EXPECT_TRUE(reports[0].up);
   EXPECT_THAT(MessageOf(reports[0].lost), HasSubstr("SIGSEGV"));
   EXPECT_EQ(reports[1].restarts, 0U);
+}
+
+TEST_P(OrchestratorLossTest, AScopeDoesNotFreeWhatHasTheAddressOfALostBlock) {
+  if (GetParam() == Transport::kThread) GTEST_SKIP() << "a crash takes the whole process with it";
+  std::optional<ScopedSteadyAddresses> steady;
+  if (GetParam() == Transport::kProcess) steady.emplace();
+  Start(1);
+  const Callable crash = Registered(CrashImage());
+  // The first worker of all may have other addresses than those that are started again.
+  EXPECT_EQ(Submit(crash, {}).Wait(Long()).code(), StatusCode::kUnavailable);
+  Orchestrator::Scope scope(*orchestrator_);
+  const DeviceAddress lost = Need(scope.Malloc(0, 1_KiB));
+  EXPECT_EQ(Submit(crash, {}).Wait(Long()).code(), StatusCode::kUnavailable);
+  const DeviceAddress other = Need(orchestrator_->Malloc(0, 1_KiB));
+  if (AddressesAreSteady()) {
+    ASSERT_EQ(lost, other) << "the premise";
+  }
+  EXPECT_EQ(scope.Close().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(IsOk(orchestrator_->Free(0, other)));
 }
 
 TEST_P(OrchestratorLossTest, ATaskThatHangsEndsAtItsTimeAndTheWorkerComesBack) {

@@ -446,8 +446,7 @@ bool OrchestratorCore::CollectSoonLocked(Task& task) {
   mutex_.Unlock();
   const bool answered = SpinUntil([&] { return answer.there(); });
   mutex_.Lock();
-  --slot.controls;
-  if (slot.standing == Standing::kLost && slot.controls == 0) mender_ring_.NotifyOne();
+  LeaveLocked(worker, OkStatus());
   if (answered && !slot.posted.empty() && leader_ == nullptr) {
     CollectLocked(worker, now_);
     if (scheduler_.ready() > 0) DispatchLocked(now_);
@@ -539,7 +538,8 @@ void OrchestratorCore::Keep() {
     std::uint64_t looks = looks_.load(std::memory_order_relaxed);
     for (int tick = 0; tick < kTicksPerLook; ++tick) {
       if (keeper_nap_.SleepFor(kTick)) break;
-      if (looks == std::exchange(looks, looks_.load(std::memory_order_relaxed))) break;
+      const std::uint64_t before = std::exchange(looks, looks_.load(std::memory_order_relaxed));
+      if (looks == before) break;
     }
   }
 }

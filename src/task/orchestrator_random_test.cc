@@ -1,5 +1,6 @@
 // Random programs of tasks and groups on four workers, beside the same programs one after the
 // other on the host: byte for byte.
+#include <algorithm>
 #include <bit>
 #include <optional>
 #include <random>
@@ -106,6 +107,24 @@ class RandomProgramTest : public OrchestratorTest {
     }
   }
 
+  // Whether one of them must come after the other.
+  static bool Conflict(const Step& one, const Step& other) {
+    for (std::size_t i = 0; i < one.arguments.tensors().size(); ++i) {
+      const Tensor& a = one.arguments.tensors()[i];
+      for (std::size_t j = 0; j < other.arguments.tensors().size(); ++j) {
+        const Tensor& b = other.arguments.tensors()[j];
+        const bool same_space =
+            a.resident() ? b.resident() && one.worker == other.worker : !b.resident();
+        const bool write = Writes(one.arguments.tags()[i]) || Writes(other.arguments.tags()[j]);
+        if (same_space && write && a.address < b.address + b.size().count() &&
+            b.address < a.address + a.size().count()) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
   void RunProgram(int steps, bool failing) {
     Buffers expected(kWorkers + 1);
     addresses_.resize(kWorkers);
@@ -125,7 +144,7 @@ class RandomProgramTest : public OrchestratorTest {
     int failures = 0;
     struct Submitted {
       TaskHandle task;
-      std::vector<std::function<void(Buffers&)>> reference;
+      std::vector<Step> steps;  // of a group, its members
     };
     std::vector<Submitted> submitted;
     for (int i = 0; i < steps; ++i) {
@@ -135,7 +154,7 @@ class RandomProgramTest : public OrchestratorTest {
         Step step = AnyStep(random_() % kWorkers, kind);
         SubmitOptions options;
         if (step.pinned) options.worker = step.worker;
-        submitted.push_back({Submit(step.callable, step.arguments, options), {step.reference}});
+        submitted.push_back({Submit(step.callable, step.arguments, options), {step}});
         failures += fails ? 1 : 0;
         continue;
       }
@@ -155,23 +174,30 @@ class RandomProgramTest : public OrchestratorTest {
       }
       ++groups;
       failures += fails ? 1 : 0;
-      submitted.push_back({*group, {}});
-      for (Step& member : members) submitted.back().reference.push_back(member.reference);
+      submitted.push_back({*group, std::move(members)});
     }
     groups_ += groups;
     ASSERT_TRUE(IsOk(orchestrator_->WaitAll(Long())));
     // What was not run because of a failure did nothing; the others did it in their order.
     std::size_t ran = 0;
+    std::vector<Step> failed;  // or not run
     for (const Submitted& each : submitted) {
       const Status outcome = each.task.error();
       if (outcome.ok()) {
         ++ran;
-        for (const auto& reference : each.reference) reference(expected);
-      } else if (outcome.code() == StatusCode::kAborted) {
+        for (const Step& step : each.steps) step.reference(expected);
+        continue;
+      }
+      if (outcome.code() == StatusCode::kAborted) {
         ++aborted_;
+        EXPECT_TRUE(std::ranges::any_of(each.steps, [&](const Step& step) {
+          return std::ranges::any_of(failed,
+                                     [&](const Step& before) { return Conflict(step, before); });
+        })) << "it does not depend on what failed";
       } else {
         EXPECT_THAT(MessageOf(outcome), HasSubstr("told to fail"));
       }
+      failed.insert(failed.end(), each.steps.begin(), each.steps.end());
     }
     if (failures > 0) {
       EXPECT_LT(ran, submitted.size());

@@ -16,14 +16,31 @@
 
 namespace keel::cli {
 
-// On a line each, as the cursors of a lane are.
+// As far apart as words of a lane are, and written as they are. Each has a bell of its own, for who
+// sleeps.
 struct BarePeer::Words {
-  alignas(64) FutexWord call;
-  alignas(64) FutexWord answer;
+  struct Word {
+    // By one thread.
+    void Add() {
+      value.store(value.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+      RingSleepers(bell);
+    }
+    bool IsNot(std::uint32_t seen) const { return value.load(std::memory_order_acquire) != seen; }
+    // Until it is not. False: the deadline.
+    bool Await(std::uint32_t seen, Deadline deadline) {
+      const auto ready = [&] { return IsNot(seen); };
+      return SpinUntil(ready) || WaitUntil(bell, ready, deadline);
+    }
+    alignas(256) std::atomic<std::uint32_t> value;
+    alignas(256) FutexWord bell;
+  };
+  Word call;
+  Word answer;
   std::atomic<bool> stop;
 };
 
 Result<std::shared_ptr<BarePeer>> BarePeer::Create() {
+  RingWithoutFence();
   void* const page =
       mmap(nullptr, sizeof(Words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return SystemError("mmap of two words", errno);
@@ -57,20 +74,19 @@ Result<std::shared_ptr<BarePeer>> BarePeer::StartProcess() {
 
 BarePeer::~BarePeer() {
   words_->stop.store(true);
-  Ring(words_->call);
+  words_->call.Add();
   if (thread_.joinable()) thread_.join();
   if (process_ > 0) waitpid(process_, nullptr, 0);
   munmap(words_, sizeof(Words));
 }
 
 void BarePeer::Serve(Words& words) {
+  RingWithoutFence();
   for (std::uint32_t seen = 0;;) {
-    if (!SpinBriefly(words.call, seen)) {
-      static_cast<void>(WaitWhile(words.call, seen, Deadline::Never()));
-    }
+    static_cast<void>(words.call.Await(seen, Deadline::Never()));
     seen = words.call.value.load(std::memory_order_acquire);
-    if (words.stop.load()) return;
-    Ring(words.answer);
+    if (words.stop.load(std::memory_order_relaxed)) return;
+    words.answer.Add();
   }
 }
 
@@ -78,9 +94,9 @@ Status BarePeer::RoundTrips(std::uint64_t count) {
   constexpr auto kPatience = std::chrono::seconds(60);
   const Deadline deadline = Deadline::After(kPatience);
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint32_t seen = words_->answer.value.load(std::memory_order_acquire);
-    Ring(words_->call);
-    if (!SpinBriefly(words_->answer, seen) && !WaitWhile(words_->answer, seen, deadline)) {
+    const std::uint32_t seen = words_->answer.value.load(std::memory_order_relaxed);
+    words_->call.Add();
+    if (!words_->answer.Await(seen, deadline)) {
       return Unavailable("the peer of a bare round trip does not answer");
     }
   }

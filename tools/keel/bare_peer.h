@@ -1,6 +1,6 @@
-// BarePeer: a thread, or a process, that answers each ring of one word in shared memory with a ring
-// of another, and does nothing else. Both sides wait as the lanes of a worker do (futex_wait.h): a
-// round trip is the least that a call to a worker can cost.
+// BarePeer: a thread, or a process, that answers each change of one word in shared memory with a
+// change of another, and does nothing else. Both sides write, wait and wake as the lanes of a worker
+// do (lane.h, futex_wait.h).
 //
 // One thread at a time makes round trips.
 #pragma once

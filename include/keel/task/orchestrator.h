@@ -125,7 +125,8 @@ struct SubmitOptions {
   std::span<const BlockId> blocks = {};
 };
 
-// What one submitted task, or group, is doing. Cheap to copy; keeps what it needs alive.
+// What one submitted task, or group, is doing. Cheap to copy; keeps what it needs alive. The last
+// one of a task that is under way takes a lock when it goes, as Submit does.
 class KEEL_EXPORT TaskHandle {
  public:
   TaskHandle() = default;  // of no task: kFailedPrecondition
@@ -196,8 +197,9 @@ class KEEL_EXPORT Orchestrator {
   // submitted with it are done; the call does not wait for them. After kDeadlineExceeded the block
   // counts as freed; after another error it is still there.
   Status Free(WorkerId worker, DeviceAddress address, BlockId block = 0);
-  // Wait for the tasks, submitted before, that write the bytes (CopyFrom) or touch them (CopyTo).
-  // The range must lie in one block of Malloc or RegisterMemory.
+  // Wait for the tasks, submitted before, that write the bytes that are read, or touch those that
+  // are written, on the worker and on the host. The range must lie in one block of Malloc or
+  // RegisterMemory.
   Status CopyTo(WorkerId worker, DeviceAddress destination, const void* source, Bytes size,
                 BlockId block = 0);
   Status CopyFrom(WorkerId worker, void* destination, DeviceAddress source, Bytes size,
@@ -245,7 +247,8 @@ class KEEL_EXPORT Orchestrator {
   // The id of the newest task; 0: there was none.
   std::uint64_t last_task() const;
 
-  // Frees what was allocated through it, as Free does, when it goes.
+  // Frees what was allocated through it, as Free does, when it goes; not what has the address of a
+  // block that was lost.
   class KEEL_EXPORT Scope {
    public:
     explicit Scope(Orchestrator& orchestrator);
@@ -257,8 +260,13 @@ class KEEL_EXPORT Orchestrator {
     Status Close();
 
    private:
+    struct Owned {
+      WorkerId worker = 0;
+      DeviceAddress address;
+      BlockId block = 0;
+    };
     Orchestrator& orchestrator_;
-    std::vector<std::pair<WorkerId, DeviceAddress>> blocks_;
+    std::vector<Owned> blocks_;
   };
 
   std::vector<WorkerReport> Report() const;
