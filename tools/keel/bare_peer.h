@@ -1,6 +1,6 @@
 // BarePeer: a thread, or a process, that answers each change of one word in shared memory with a
-// change of another, and does nothing else. Both sides write, wait and wake as the lanes of a worker
-// do (lane.h, futex_wait.h).
+// change of another, and does nothing else. Both sides write, wait and wake as the lanes of a
+// worker do (lane.h, futex_wait.h).
 //
 // One thread at a time makes round trips.
 #pragma once
@@ -37,6 +37,7 @@ class BarePeer {
   Words* const words_;
   std::thread thread_;
   pid_t process_ = 0;
+  std::uint32_t calls_ = 0;
 };
 
 }  // namespace keel::cli
