@@ -162,6 +162,34 @@ class KillTest : public ::testing::Test {
     return used;
   }
 
+  // A group on two or three workers, named or not, of a callable that is registered for it and is
+  // unregistered while it runs: all of its members are right, or it ends with an error.
+  Status RunGroup(std::mt19937& random, std::atomic<int>& right) {
+    KEEL_ASSIGN(const Callable fill, orchestrator_->Register(FillImage()));
+    const std::size_t count = 2 + random() % (kWorkers - 1);
+    const std::size_t first = random() % kWorkers;
+    const auto value = static_cast<std::uint32_t>(random() % 1000);
+    std::vector<std::vector<std::uint32_t>> outs(count, std::vector<std::uint32_t>(kFloats));
+    std::vector<Arguments> members;
+    std::vector<WorkerId> workers;
+    for (std::size_t i = 0; i < count; ++i) {
+      members.push_back(Arguments().Add(Tag::kOut, On(outs[i])).AddScalar(value));
+      workers.push_back(static_cast<WorkerId>((first + i) % kWorkers));
+    }
+    if (random() % 2 == 0) workers.clear();
+    const Result<TaskHandle> group =
+        orchestrator_->SubmitGroup(fill, members, workers, {.worker = {}, .timeout = seconds(60)});
+    const Status unregistered = orchestrator_->Unregister(fill);
+    EXPECT_TRUE(MayBe(unregistered)) << unregistered.ToString();
+    KEEL_TRY(group.status());
+    KEEL_TRY(group->Wait(Long()));
+    for (const std::vector<std::uint32_t>& out : outs) {
+      EXPECT_EQ(out, std::vector<std::uint32_t>(kFloats, value));
+    }
+    ++right;
+    return OkStatus();
+  }
+
   // A block on each worker, and how often that had been started again.
   struct Kept {
     WorkerId worker = 0;
@@ -227,14 +255,17 @@ TEST_F(KillTest, WorkersKilledAtRandomInstants) {
   Start();
   std::atomic<bool> stop{false};
   std::atomic<int> right{0};
+  std::atomic<int> groups{0};  // that went well
   std::atomic<int> wrong{0};
   std::vector<std::thread> users;
   for (unsigned user = 0; user < 2; ++user) {
     users.emplace_back([&, user] {
       std::mt19937 random(seed + 100 * (user + 1));
       while (!stop && !HasFailure()) {
-        const Status status =
-            random() % 3 == 0 ? UseMemory(random, right) : RunChain(random, right);
+        const unsigned kind = random() % 4;
+        const Status status = kind == 0   ? UseMemory(random, right)
+                              : kind == 1 ? RunGroup(random, groups)
+                                          : RunChain(random, right);
         EXPECT_TRUE(MayBe(status)) << status.ToString();
         if (!status.ok()) ++wrong;
       }
@@ -269,6 +300,7 @@ TEST_F(KillTest, WorkersKilledAtRandomInstants) {
   EXPECT_TRUE(IsOk(orchestrator_->WaitAll(Long())));
   EXPECT_EQ(orchestrator_->live_tasks(), 0U);
   EXPECT_GT(right, kills);
+  EXPECT_GT(groups, kills / 4);
   EXPECT_GT(wrong, 0);
   EXPECT_GT(lost, kills / 4);
   // The next ones work, everywhere.
