@@ -14,6 +14,7 @@
 #include "task/fixed_queue.h"
 #include "task/lane.h"
 #include "task/messages.h"
+#include "task/porter.h"
 #include "task/serve.h"
 
 namespace keel::task {
@@ -21,6 +22,9 @@ namespace {
 
 // What was killed has ended sooner; only a thread that hangs has not.
 constexpr auto kEnd = std::chrono::milliseconds(500);
+
+// Tensors of one task that are larger together are copied without the caller's lock.
+constexpr std::uint64_t kCarried = 64 << 10;
 
 Deadline Sooner(Deadline a, Deadline b) { return a.when() < b.when() ? a : b; }
 
@@ -37,6 +41,7 @@ struct LaneWorker::State {
     std::byte* host = nullptr;
     std::uint64_t size = 0;
     memory::Block* block = nullptr;
+    bool read = false;
     bool written = false;
   };
   struct Posted {
@@ -44,6 +49,22 @@ struct LaneWorker::State {
     Deadline deadline = Deadline::Never();
     bool placed = false;     // has tensors in the region: the next element of `placed`
     std::uint32_t ring = 0;  // bytes that its message takes of a ring
+  };
+  // One whose message is not in the lane yet: its tensors are still on their way, or those of one
+  // before it.
+  struct Kept {
+    std::uint64_t delivery = 0;  // of the porter; 0: it needs none
+    std::uint64_t number = 0;
+    std::uint64_t callable = 0;
+    Deadline deadline = Deadline::Never();
+    Deadline::Clock::time_point since;
+    Arguments arguments;  // as the worker gets them
+  };
+  // One that went well, whose results are on their way to the caller.
+  struct Leaving {
+    std::uint64_t task = 0;
+    std::uint64_t delivery = 0;
+    std::vector<Placed> tensors;
   };
 
   State(std::string name, std::shared_ptr<Doorbell> bell, StartPeer starter)
@@ -57,6 +78,10 @@ struct LaneWorker::State {
 
   Status Fits(const Arguments& arguments) const;
   Status Place(Arguments& arguments, std::vector<Placed>& tensors);
+  // Copies what is read, or has the porter do it: then the number of the delivery.
+  std::uint64_t CopyIn(const std::vector<Placed>& tensors);
+  // Puts into the lane what has all its tensors, in the order of posting.
+  void SendKept();
   Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,
               Deadline deadline);
   // What follows if its message is in the lane, and if it is not.
@@ -73,15 +98,21 @@ struct LaneWorker::State {
   }
   Status NotSent(Status why);
   void GiveBack(const std::vector<Placed>& tensors);
-  // Of a task that has ended.
-  void CopyBack(const std::vector<Placed>& tensors, bool succeeded);
+  // Of a task that has ended: copies back what it wrote. True: the porter does so, and the task is
+  // `leaving`.
+  bool CopyBack(std::uint64_t task, std::vector<Placed> tensors, bool succeeded);
+  // Those whose results have arrived.
+  void TakeLeaving(std::vector<TaskResult>& results);
   // Ends what was posted with what `status` says of each. Their places in the region are not given
   // back: the region goes with the worker.
   template <class StatusOf>
   void Forsake(std::vector<TaskResult>& results, const StatusOf& status) {
+    if (!kept.empty()) inward.Drop();  // the caller may free those bytes next
     while (!posted.empty()) {
+      const bool sent = posted.size() > kept.size();
       const Posted forsaken = posted.pop_front();
-      results.push_back({.task = forsaken.task, .status = status(forsaken)});
+      results.push_back({.task = forsaken.task, .status = status(forsaken), .sent = sent});
+      if (!sent) kept.pop_front();
     }
     placed.clear();
     timed = 0;
@@ -106,6 +137,8 @@ struct LaneWorker::State {
   AnswerReader answers;
   FixedQueue<Posted, kCapacity> posted;
   std::deque<std::vector<Placed>> placed;
+  std::deque<Kept> kept;  // the last of those posted
+  std::deque<Leaving> leaving;
   std::size_t timed = 0;  // of those posted, with a deadline
   // Of the messages of those posted. No more than one ring has, whoever has read them: what serves
   // the lane may pass them on to another one (mpi/).
@@ -118,6 +151,10 @@ struct LaneWorker::State {
   std::atomic<bool> is_lost{false};
   mutable Mutex mutex;
   Status lost KEEL_GUARDED_BY(mutex);
+
+  // Last, because their threads use what is above.
+  Porter inward{[this] { doorbell->Ring(); }};
+  Porter outward{[this] { doorbell->Ring(); }};
 };
 
 // --- Life --------------------------------------------------------------------------------------
@@ -211,9 +248,9 @@ Status LaneWorker::Restart(Deadline deadline) {
   if (state_->Loss().ok()) {
     return FailedPrecondition(fmt::format("{} is not lost", state_->who));
   }
-  if (!state_->posted.empty()) {
+  if (const std::size_t left = state_->posted.size() + state_->leaving.size(); left != 0) {
     return FailedPrecondition(
-        fmt::format("{} has {} tasks that were not collected", state_->who, state_->posted.size()));
+        fmt::format("{} has {} tasks that were not collected", state_->who, left));
   }
   return state_->Begin(deadline);
 }
@@ -228,6 +265,9 @@ void LaneWorker::Stop(Deadline deadline) {
   state.Lose(Unavailable(fmt::format("{} was stopped", state.who)));
   state.peer->Kill();
   state.peer->WaitEnded(Deadline::After(kEnd));
+  // Whoever stops it may free the memory of its tasks next.
+  state.inward.Drop();
+  state.outward.Finish();
 }
 
 Peer& LaneWorker::peer() { return *state_->peer; }
@@ -243,7 +283,7 @@ Status LaneWorker::Post(std::uint64_t task, std::uint64_t callable, const Argume
 
 bool LaneWorker::TryPost(std::uint64_t task, std::uint64_t callable) {
   State& state = *state_;
-  if (!home_.here() || state.MayBeLost() || state.posted.full() ||
+  if (!home_.here() || state.MayBeLost() || state.posted.full() || !state.kept.empty() ||
       !state.tasks.TryPutWords(PlainTask(state.last_number + 1, callable))) {
     return false;
   }
@@ -261,18 +301,32 @@ Status LaneWorker::WhyNot() const {
 
 Status LaneWorker::State::Post(std::uint64_t task, std::uint64_t callable,
                                const Arguments& arguments, Deadline deadline) {
-  EncodeTask(last_number + 1, callable, deadline, arguments, message);
+  const std::uint64_t number = last_number + 1;
+  EncodeTask(number, callable, deadline, arguments, message);
   const std::size_t ring = RingSize(message.size());
-  // One that never fits is for Put to tell.
-  if (ring_bytes + ring > ring_size && ring <= ring_size) {
+  if (ring > ring_size) return tasks.Put(message);  // which says so
+  if (ring_bytes + ring > ring_size) {
     return ResourceExhausted(fmt::format("{} has as many tasks as fit now", who));
   }
   std::vector<Placed> tensors;
-  if (HasHostTensors(arguments) && peer->data() != nullptr) {
-    // Last, because it copies. The size stays the same.
+  std::uint64_t delivery = 0;
+  const bool places = HasHostTensors(arguments) && peer->data() != nullptr;
+  if (places || !kept.empty()) {
     Arguments placed_arguments = arguments;
-    KEEL_TRY(Place(placed_arguments, tensors));
-    EncodeTask(last_number + 1, callable, deadline, placed_arguments, message);
+    if (places) {
+      KEEL_TRY(Place(placed_arguments, tensors));
+      delivery = CopyIn(tensors);
+    }
+    if (delivery != 0 || !kept.empty()) {
+      kept.push_back({delivery, number, callable, deadline, Deadline::Clock::now(),
+                      std::move(placed_arguments)});
+      // Its time begins when its message is sent.
+      Sent(task, Deadline::Never(), !tensors.empty(), ring);
+      if (!tensors.empty()) placed.push_back(std::move(tensors));
+      return OkStatus();
+    }
+    // The size stays the same.
+    EncodeTask(number, callable, deadline, placed_arguments, message);
   }
   if (Status sent = tasks.Put(message); !sent.ok()) {
     GiveBack(tensors);
@@ -281,6 +335,28 @@ Status LaneWorker::State::Post(std::uint64_t task, std::uint64_t callable,
   Sent(task, deadline, !tensors.empty(), ring);
   if (!tensors.empty()) placed.push_back(std::move(tensors));
   return OkStatus();
+}
+
+void LaneWorker::State::SendKept() {
+  bool any = false;
+  while (!kept.empty() && inward.Arrived(kept.front().delivery)) {
+    const Kept& next = kept.front();
+    const Deadline deadline =
+        next.deadline.never()
+            ? next.deadline
+            : Deadline::At(next.deadline.when() + (Deadline::Clock::now() - next.since));
+    EncodeTask(next.number, next.callable, deadline, next.arguments, message);
+    // There is room: it was counted when it was posted.
+    if (const Status sent = tasks.Put(message); !sent.ok()) {
+      Lose(Unavailable(fmt::format("{}: {}", who, sent.message())));
+      return;
+    }
+    posted[posted.size() - kept.size()].deadline = deadline;
+    if (!deadline.never()) ++timed;
+    kept.pop_front();
+    any = true;
+  }
+  if (any) tasks.Wake();
 }
 
 Status LaneWorker::State::NotSent(Status why) {
@@ -335,11 +411,24 @@ Status LaneWorker::State::Place(Arguments& arguments, std::vector<Placed>& tenso
     }
     auto* const host = reinterpret_cast<std::byte*>(tensor.address);
     const Tag tag = arguments.tags()[i];
-    tensors.push_back({.host = host, .size = size, .block = block, .written = Writes(tag)});
-    if (Reads(tag)) std::memcpy(peer->region().at(block->address), host, size);
+    tensors.push_back(
+        {.host = host, .size = size, .block = block, .read = Reads(tag), .written = Writes(tag)});
     tensor.address = block->address;
   }
   return OkStatus();
+}
+
+std::uint64_t LaneWorker::State::CopyIn(const std::vector<Placed>& tensors) {
+  std::vector<Porter::Load> loads;
+  std::uint64_t total = 0;
+  for (const Placed& tensor : tensors) {
+    if (!tensor.read) continue;
+    total += tensor.size;
+    loads.push_back({peer->region().at(tensor.block->address), tensor.host, tensor.size});
+  }
+  if (total >= kCarried) return inward.Carry(std::move(loads));
+  for (const Porter::Load& load : loads) std::memcpy(load.to, load.from, load.size);
+  return 0;
 }
 
 void LaneWorker::State::GiveBack(const std::vector<Placed>& tensors) {
@@ -347,7 +436,7 @@ void LaneWorker::State::GiveBack(const std::vector<Placed>& tensors) {
 }
 
 Status LaneWorker::State::TakeAnswers(std::vector<TaskResult>& results) {
-  KEEL_ASSIGN(const std::size_t count, answers.Look(posted.size()));
+  KEEL_ASSIGN(const std::size_t count, answers.Look(posted.size() - kept.size()));
   if (count == 0) {
     // Who answers has what it was sent.
     KEEL_TRY(answers.Check());
@@ -360,21 +449,38 @@ Status LaneWorker::State::TakeAnswers(std::vector<TaskResult>& results) {
     if (!done.deadline.never()) --timed;
     ring_bytes -= done.ring;
     if (done.placed) {
-      CopyBack(placed.front(), status.ok());
+      std::vector<Placed> tensors = std::move(placed.front());
       placed.pop_front();
+      if (CopyBack(done.task, std::move(tensors), status.ok())) continue;
     }
     results.push_back({.task = done.task, .status = std::move(status)});
   }
   return OkStatus();
 }
 
-void LaneWorker::State::CopyBack(const std::vector<Placed>& tensors, bool succeeded) {
+bool LaneWorker::State::CopyBack(std::uint64_t task, std::vector<Placed> tensors, bool succeeded) {
+  std::vector<Porter::Load> loads;
+  std::uint64_t total = 0;
   for (const Placed& tensor : tensors) {
-    if (tensor.written && succeeded) {
-      std::memcpy(tensor.host, peer->region().at(tensor.block->address), tensor.size);
-    }
+    if (!tensor.written || !succeeded) continue;
+    total += tensor.size;
+    loads.push_back({tensor.host, peer->region().at(tensor.block->address), tensor.size});
   }
+  if (total >= kCarried) {
+    leaving.push_back({task, outward.Carry(std::move(loads)), std::move(tensors)});
+    return true;
+  }
+  for (const Porter::Load& load : loads) std::memcpy(load.to, load.from, load.size);
   GiveBack(tensors);
+  return false;
+}
+
+void LaneWorker::State::TakeLeaving(std::vector<TaskResult>& results) {
+  while (!leaving.empty() && outward.Arrived(leaving.front().delivery)) {
+    GiveBack(leaving.front().tensors);
+    results.push_back({.task = leaving.front().task, .status = OkStatus()});
+    leaving.pop_front();
+  }
 }
 
 void LaneWorker::Collect(std::vector<TaskResult>& results) {
@@ -382,6 +488,10 @@ void LaneWorker::Collect(std::vector<TaskResult>& results) {
   State& state = *state_;
   // Looked at before the answers: what a worker answered before it ended counts.
   Status loss = state.Loss();
+  if (loss.ok() && !state.kept.empty()) {
+    state.SendKept();
+    loss = state.Loss();
+  }
   if (const Status taken = state.TakeAnswers(results); !taken.ok() && loss.ok()) {
     state.Lose(Unavailable(fmt::format("{} does not make sense: {}", state.who, taken.message())));
     loss = state.Loss();
@@ -396,13 +506,16 @@ void LaneWorker::Collect(std::vector<TaskResult>& results) {
     });
   }
   if (!loss.ok()) state.Forsake(results, [&](const State::Posted&) { return loss; });
+  state.TakeLeaving(results);
 }
 
 std::size_t LaneWorker::TakeDone() {
   if (!home_.here()) return 0;
   State& state = *state_;
   // What has places or deadlines, and the loss of a worker, is for Collect.
-  if (state.timed != 0 || !state.placed.empty() || state.MayBeLost()) return 0;
+  if (state.timed != 0 || !state.placed.empty() || !state.leaving.empty() || state.MayBeLost()) {
+    return 0;
+  }
   state.tasks.Expect();  // who has waited for a task is likely to submit the next
   const std::size_t count = state.answers.TakeDone(state.posted.size());
   if (state.ring_bytes != 0) {

@@ -2,7 +2,9 @@
 // rank of MPI, serves the other (peer.h, serve.h). What is said here of a process holds for a rank.
 //
 // Tasks. Each has a number of this object's, and the answers must come in order. With a process the
-// bytes of host tensors lie in the region's data from Post until Collect.
+// bytes of host tensors lie in the region's data from Post until Collect. If they are many a porter
+// copies them, one for each direction: the message is kept until they have arrived, and so are all
+// behind it, which Collect sends then; and a task that is answered stays until they are back.
 //
 // Control. Calls take turns, so that one request is under way at a time; a copy takes a turn for
 // each piece, an image one for all. A call that gives up takes its number off the ticket, and then

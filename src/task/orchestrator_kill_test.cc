@@ -21,7 +21,8 @@
 namespace keel::task {
 namespace {
 
-constexpr std::size_t kFloats = 64;
+constexpr std::uint32_t kFloats = 64;
+constexpr std::uint32_t kManyFloats = 100'000;
 
 class KillTest : public ::testing::Test {
  protected:
@@ -81,10 +82,12 @@ class KillTest : public ::testing::Test {
   // task that failed first and of those behind it. `right` counts.
   Status RunChain(std::mt19937& random, std::atomic<int>& right) {
     const auto value = static_cast<float>(random() % 1000);
-    std::vector<float> a(kFloats);
-    std::vector<float> b(kFloats);
-    std::vector<float> c(kFloats);
-    const std::array<std::uint32_t, 1> shape{kFloats};
+    // Some are so large that a thread copies them.
+    const std::uint32_t count = random() % 4 == 0 ? kManyFloats : kFloats;
+    std::vector<float> a(count);
+    std::vector<float> b(count);
+    std::vector<float> c(count);
+    const std::array<std::uint32_t, 1> shape{count};
     const auto options = [&] {
       SubmitOptions chosen;
       if (random() % 2 == 0) chosen.worker = static_cast<WorkerId>(random() % kWorkers);
@@ -124,7 +127,7 @@ class KillTest : public ::testing::Test {
     KEEL_TRY(submitted);
     const std::vector<float>* const made[] = {&a, &b, &c};
     for (std::size_t i = 0; i < tasks.size() && tasks[i].error().ok(); ++i) {
-      EXPECT_EQ(*made[i], std::vector<float>(kFloats, value * static_cast<float>(i + 1)));
+      EXPECT_EQ(*made[i], std::vector<float>(count, value * static_cast<float>(i + 1)));
       ++right;
     }
     return first;

@@ -1,7 +1,9 @@
 // Workers that crash and hang, for real.
+#include <csignal>
 #include <optional>
 #include <random>
 
+#include "task/blocked_memory_test.h"
 #include "task/orchestrator_test.h"
 #include "task/processes_test.h"
 
@@ -84,6 +86,29 @@ TEST_P(OrchestratorLossTest, ATaskThatHangsEndsAtItsTimeAndTheWorkerComesBack) {
   ExpectAdds(0);
   EXPECT_EQ(orchestrator_->Report()[0].restarts, 1U);
   EXPECT_EQ(orchestrator_->Report()[1].restarts, 0U);
+}
+
+// It is the only task that the worker has, and would be the one that it was running.
+TEST_P(OrchestratorLossTest, ATaskWhoseTensorsWereOnTheirWayRunsAgain) {
+  if (GetParam() != Transport::kProcess) GTEST_SKIP() << "needs a process that can be killed";
+  Start(1);
+  const Callable add = Registered(AddImage());
+  BlockedMemory blocked((1_MiB).count());
+  const auto zeros = blocked.As<float>();
+  const std::vector<float> twos(zeros.size(), 2.0F);
+  std::vector<float> sums(zeros.size());
+  const TaskHandle task = Submit(
+      add, Arguments().Add(Tag::kIn, On(zeros)).Add(Tag::kIn, On(twos)).Add(Tag::kOut, On(sums)));
+  ASSERT_TRUE(blocked.AwaitTouched());
+  const std::vector<pid_t> workers = ChildrenOf(getpid());
+  ASSERT_EQ(workers.size(), 1U);
+  const UniqueFd worker = OpenProcess(workers[0]);
+  ASSERT_EQ(kill(workers[0], SIGKILL), 0);
+  ASSERT_TRUE(EndsWithin(worker, 30'000));
+  blocked.Release();
+  EXPECT_TRUE(IsOk(task.Wait(Long())));
+  EXPECT_EQ(sums, twos);
+  EXPECT_EQ(orchestrator_->Report()[0].restarts, 1U);
 }
 
 // Crashes all over a program: each ends itself, what depends on it, and what had its memory there.

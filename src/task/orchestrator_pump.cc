@@ -119,7 +119,7 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
     // After an answer that ends the worker not even that.
     for (const TaskResult& result : results) {
       if (unanswered(result)) {
-        if (!slot.last_answer && begun == nullptr) begun = &result;
+        if (result.sent && !slot.last_answer && begun == nullptr) begun = &result;
       } else {
         slot.last_answer = result.status.code() == StatusCode::kDeviceLost ||
                            result.status.code() == StatusCode::kDeadlineExceeded;

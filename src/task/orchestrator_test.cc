@@ -1,12 +1,14 @@
-// What the orchestrator promises, with both transports.
+// What the orchestrator promises, with every transport.
 #include "task/orchestrator_test.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>
 #include <thread>
 
 #include "base/forked_child_test.h"
+#include "task/blocked_memory_test.h"
 #include "task/processes_test.h"
 
 namespace keel::task {
@@ -185,6 +187,56 @@ TEST_P(OrchestratorTest, T3_ATaskForABusyWorkerDelaysNobodyElse) {
   held.Release();
   EXPECT_TRUE(IsOk(pinned.Wait(Long())));
   EXPECT_EQ(pinned.worker(), WorkerId{0});
+}
+
+TEST_P(OrchestratorTest, T3_ATensorThatTakesLongToCopyDelaysItsOwnWorkerOnly) {
+  Start(2);
+  const Callable add = Registered(AddImage());
+  const Callable fill = Registered(FillImage());
+  const Callable noop = Registered(NoopImage());
+  BlockedMemory blocked((1_MiB).count());
+  const auto zeros = blocked.As<float>();
+  const std::vector<float> twos(zeros.size(), 2.0F);
+  std::vector<float> sums(zeros.size());
+  std::vector<std::uint32_t> few(8);
+  const TaskHandle slow = Submit(
+      add, Arguments().Add(Tag::kIn, On(zeros)).Add(Tag::kIn, On(twos)).Add(Tag::kOut, On(sums)),
+      {.worker = 0, .timeout = {}});
+  ASSERT_TRUE(blocked.AwaitTouched());
+  const TaskHandle behind =
+      Submit(fill, Arguments().Add(Tag::kOut, On(few)).AddScalar(9U), {.worker = 0, .timeout = {}});
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(IsOk(Submit(noop, {}, {.worker = 1, .timeout = {}}).Wait(Long())));
+  }
+  const DeviceAddress block = Upload(0, std::vector<float>(8, 3.0F));
+  EXPECT_EQ(Download<float>(0, block, 8), std::vector<float>(8, 3.0F));
+  EXPECT_EQ(slow.Wait(Deadline::After(milliseconds(1))).code(), StatusCode::kDeadlineExceeded);
+  EXPECT_FALSE(behind.done());
+  blocked.Release();
+  EXPECT_TRUE(IsOk(slow.Wait(Long())));
+  EXPECT_TRUE(IsOk(behind.Wait(Long())));
+  EXPECT_EQ(sums, twos);
+  EXPECT_EQ(few, std::vector<std::uint32_t>(8, 9));
+}
+
+TEST_P(OrchestratorTest, T3_ResultsThatTakeLongToCopyDelayTheirOwnTaskOnly) {
+  Start(2);
+  const Callable fill = Registered(FillImage());
+  const Callable noop = Registered(NoopImage());
+  BlockedMemory blocked((1_MiB).count());
+  const auto values = blocked.As<std::uint32_t>();
+  const TaskHandle slow = Submit(fill, Arguments().Add(Tag::kOut, On(values)).AddScalar(5U),
+                                 {.worker = 0, .timeout = {}});
+  // Somebody has to collect it first.
+  EXPECT_EQ(slow.Wait(Deadline::After(milliseconds(1))).code(), StatusCode::kDeadlineExceeded);
+  ASSERT_TRUE(blocked.AwaitTouched());
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(IsOk(Submit(noop, {}, {.worker = 1, .timeout = {}}).Wait(Long())));
+  }
+  EXPECT_FALSE(slow.done());
+  blocked.Release();
+  EXPECT_TRUE(IsOk(slow.Wait(Long())));
+  EXPECT_TRUE(std::ranges::all_of(values, [](std::uint32_t value) { return value == 5; }));
 }
 
 TEST_P(OrchestratorTest, ResidentTensorsMustBeInBlocksOfOneWorker) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,11 @@ constexpr DataType TypeOf() {
   if constexpr (std::is_same_v<T, float>) return DataType::kFloat32;
   if constexpr (std::is_same_v<T, std::uint32_t>) return DataType::kUInt32;
   return DataType::kUInt64;
+}
+template <class T>
+Tensor On(std::span<T> values) {
+  const std::array<std::uint32_t, 1> shape{static_cast<std::uint32_t>(values.size())};
+  return Tensor::Host(values.data(), TypeOf<T>(), shape);
 }
 template <class T>
 Tensor On(const std::vector<T>& values) {

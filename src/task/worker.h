@@ -12,8 +12,10 @@
 // nobody.
 //
 // Whose host memory: addresses of host tensors are the orchestrator's. A thread uses them as they
-// are. A process gets the bytes through shared memory: Post copies what is read, Collect copies
-// back what was written, so both cost the copy; the caller keeps the memory in place until Collect.
+// are. A process gets the bytes through shared memory, and what it wrote comes back from there.
+// What is small Post and Collect copy themselves. What is large a thread copies that rings the
+// doorbell: meanwhile the task, and those posted behind it, are not with the worker yet, or it has
+// ended and is not in Collect yet; others are. The caller keeps the memory in place until Collect.
 #pragma once
 
 #include <atomic>
@@ -59,6 +61,7 @@ class Doorbell {
 struct TaskResult {
   std::uint64_t task = 0;
   Status status;
+  bool sent = true;  // false: the worker never had it
 };
 
 class Worker {
@@ -82,8 +85,9 @@ class Worker {
   virtual void Wake() {}
   // Whether Post could take these at all, some time: OK, or kOutOfRange as Post would say it.
   virtual Status Fits(const Arguments& arguments) const = 0;
-  // Appends what has ended since, in the order in which it ended. Never waits. Also finds out that
-  // a deadline has passed or the worker is lost.
+  // Appends what has ended since, in the order in which it ended, but for results that are still
+  // being copied. Waits for nothing but, after a loss, a copy of a piece. Also finds out that a
+  // deadline has passed or the worker is lost.
   virtual void Collect(std::vector<TaskResult>& results) = 0;
   // The short way for what is most: takes those of the first tasks that are answered and went well,
   // and says how many. 0: there are none, or there is something to say of one, for Collect.

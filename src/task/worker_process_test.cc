@@ -14,12 +14,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 
 #include "base/soon_test.h"
 #include "keel/base/unique_fd.h"
+#include "task/blocked_memory_test.h"
 #include "task/processes_test.h"
 #include "task/worker_program.h"
 #include "task/worker_test.h"
@@ -175,6 +178,144 @@ TEST_F(WorkerProcessTest, KilledAtAnyInstant) {
     ASSERT_TRUE(IsOk(worker->Restart(Long())));
     EXPECT_TRUE(Adds(*worker));
   }
+}
+
+// What follows has its time, too.
+TEST_F(WorkerProcessTest, TheTimeOfATaskBeginsWhenItsTensorsAreThere) {
+  const auto worker = Start();
+  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
+  BlockedMemory blocked((1_MiB).count());
+  constexpr auto kTime = milliseconds(200);
+  const std::array<std::uint32_t, 1> shape{static_cast<std::uint32_t>((1_MiB).count())};
+  Arguments arguments;
+  arguments.Add(Tag::kIn, Tensor::Host(blocked.As<std::byte>().data(), DataType::kUInt8, shape));
+  ASSERT_TRUE(IsOk(worker->Post(1, noop, arguments, Deadline::After(kTime))));
+  ASSERT_TRUE(IsOk(worker->Post(2, noop, {}, Deadline::After(kTime))));
+  ASSERT_TRUE(blocked.AwaitTouched());
+  std::this_thread::sleep_for(2 * kTime);
+  std::vector<TaskResult> results;
+  worker->Collect(results);
+  EXPECT_TRUE(results.empty());
+  EXPECT_TRUE(IsOk(worker->Health()));
+  blocked.Release();
+  results = Collect(*worker, 2);
+  ASSERT_EQ(results.size(), 2U);
+  for (const TaskResult& result : results) EXPECT_TRUE(IsOk(result.status));
+
+  // It ends none the less.
+  Arguments spin = SpinOn(Need(worker->Allocate(8_B, Long())), std::chrono::seconds(60));
+  const std::uint64_t zero = 0;
+  ASSERT_TRUE(IsOk(worker->CopyTo(DeviceAddress(spin.tensors()[0].address), &zero, 8_B, Long())));
+  spin.Add(Tag::kIn, Tensor::Host(blocked.As<std::byte>().data(), DataType::kUInt8, shape));
+  const std::uint64_t long_task = Need(worker->Register(SpinImage(), Long()));
+  EXPECT_EQ(Run(*worker, long_task, spin, Deadline::After(kTime)).code(),
+            StatusCode::kDeadlineExceeded);
+}
+
+// Whoever waits for a task may free its tensors next, and whoever stops its worker, too.
+TEST_F(WorkerProcessTest, NobodyTouchesTheTensorsOfATaskThatHasEnded) {
+  const auto worker = Start();
+  const std::uint64_t fill = Need(worker->Register(FillImage(), Long()));
+  BlockedMemory blocked((1_MiB).count());
+  std::atomic<bool> released{false};
+  const std::span<std::uint32_t> values = blocked.As<std::uint32_t>();
+  const std::array<std::uint32_t, 1> shape{static_cast<std::uint32_t>(values.size())};
+  const Tensor tensor = Tensor::Host(values.data(), DataType::kUInt32, shape);
+  const auto release_soon = [&] {
+    return std::thread([&] {
+      std::this_thread::sleep_for(milliseconds(50));
+      released = true;
+      blocked.Release();
+    });
+  };
+  Arguments in;
+  in.Add(Tag::kInOut, tensor).AddScalar(1U);
+  ASSERT_TRUE(IsOk(worker->Post(1, fill, in, Deadline::Never())));
+  ASSERT_TRUE(blocked.AwaitTouched());
+  ASSERT_EQ(kill(ProcessOf(*worker), SIGKILL), 0);
+  std::thread soon = release_soon();
+  const std::vector<TaskResult> results = Collect(*worker, 1);
+  EXPECT_TRUE(released);
+  soon.join();
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results[0].status.code(), StatusCode::kUnavailable);
+  EXPECT_FALSE(results[0].sent);
+
+  ASSERT_TRUE(IsOk(worker->Restart(Long())));
+  const std::uint64_t again = Need(worker->Register(FillImage(), Long()));
+  blocked.Block();
+  released = false;
+  Arguments out;
+  out.Add(Tag::kOut, tensor).AddScalar(7U);
+  ASSERT_TRUE(IsOk(worker->Post(2, again, out, Deadline::Never())));
+  worker->Wake();
+  std::vector<TaskResult> none;
+  ASSERT_TRUE(Soon([&] {
+    worker->Collect(none);
+    return blocked.touched();
+  }));
+  EXPECT_TRUE(none.empty());
+  soon = release_soon();
+  worker->Stop(Long());
+  EXPECT_TRUE(released);
+  soon.join();
+  worker->Collect(none);
+  ASSERT_EQ(none.size(), 1U);
+  EXPECT_TRUE(IsOk(none[0].status));
+  EXPECT_TRUE(std::ranges::all_of(values, [](std::uint32_t value) { return value == 7; }));
+}
+
+// Their memory goes as soon as a task has ended.
+TEST_F(WorkerProcessTest, NothingOfAKilledWorkersTensorsIsTouchedAfterTheEnd) {
+  std::mt19937 random(11);
+  const auto worker = Start();
+  std::size_t right = 0;
+  constexpr std::size_t kCount = (1_MiB).count() / sizeof(std::uint32_t);
+  constexpr std::size_t kMost = 6;  // at a time: they all fit
+  for (int round = 0; round < 20; ++round) {
+    const pid_t process = ProcessOf(*worker);
+    const std::uint64_t fill = Need(worker->Register(FillImage(), Long()));
+    const auto delay = std::chrono::microseconds(random() % 40'000);
+    std::thread killer([&] {
+      std::this_thread::sleep_for(delay);
+      kill(process, SIGKILL);
+    });
+    std::map<std::uint64_t, std::vector<std::uint32_t>> tensors;
+    const auto take = [&](const std::vector<TaskResult>& results) {
+      for (const TaskResult& result : results) {
+        const auto value = static_cast<std::uint32_t>(result.task);
+        if (result.status.ok()) {
+          EXPECT_EQ(tensors[value], std::vector<std::uint32_t>(kCount, value));
+          ++right;
+        } else {
+          EXPECT_EQ(result.status.code(), StatusCode::kUnavailable) << result.status.ToString();
+        }
+        tensors.erase(value);
+      }
+    };
+    for (std::uint32_t next = 0; worker->Health().ok();) {
+      if (tensors.size() < kMost) {
+        auto& tensor = tensors.try_emplace(next, kCount).first->second;
+        Arguments arguments;
+        arguments.Add(Tag::kInOut, On(tensor)).AddScalar(next);
+        const Status posted = worker->Post(next, fill, arguments, Deadline::Never());
+        if (!posted.ok()) {
+          EXPECT_EQ(posted.code(), StatusCode::kUnavailable) << posted.ToString();
+          tensors.erase(next);
+        }
+        ++next;
+      }
+      worker->Wake();
+      std::vector<TaskResult> results;
+      worker->Collect(results);
+      take(results);
+    }
+    killer.join();
+    take(Collect(*worker, tensors.size()));
+    EXPECT_TRUE(tensors.empty());
+    ASSERT_TRUE(IsOk(worker->Restart(Long())));
+  }
+  EXPECT_GT(right, 0U);
 }
 
 TEST_F(WorkerProcessTest, T4_ACallThatGivesUpHarmsNobody) {
