@@ -41,6 +41,9 @@ static_assert(KEEL_REASON_SETTLED == static_cast<int>(Reason::kSettled));
 static_assert(KEEL_REASON_EVICTED == static_cast<int>(Reason::kEvicted));
 static_assert(KEEL_REASON_LAST_STEP_FAILED == static_cast<int>(Reason::kLastStepFailed));
 static_assert(KEEL_REASON_AHEAD == static_cast<int>(Reason::kAhead));
+static_assert(KEEL_REASON_MAPPABLE == static_cast<int>(Reason::kMappable));
+static_assert(KEEL_REASON_MAPPING_DEAR == static_cast<int>(Reason::kMappingDear));
+static_assert(KEEL_REASON_NO_MEMORY == static_cast<int>(Reason::kNoMemory));
 static_assert(KEEL_NO_BINDING == graph::Action::kNoBinding);
 
 Result<graph::ExecutableOptions> OptionsOf(const keel_executable_options& from) {

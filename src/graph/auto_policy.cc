@@ -1,6 +1,7 @@
 #include "graph/auto_policy.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace keel::graph {
 
@@ -11,6 +12,7 @@ AutoPolicy::AutoPolicy(const Layout& layout, const PrimitiveCosts& costs)
                                    return binding.policy == Policy::kCopy && !binding.dynamic;
                                  })),
       policies_(std::make_unique<std::atomic<Policy>[]>(layout.bindings.size())),
+      mappable_(std::make_unique<std::atomic<bool>[]>(layout.bindings.size())),
       costs_(costs) {
   const MutexLock lock(mutex_);
   watches_.resize(layout.bindings.size());
@@ -23,70 +25,122 @@ AutoPolicy::AutoPolicy(const Layout& layout, const PrimitiveCosts& costs)
     watch.commands = static_cast<double>(binding.explicit_uses.size());
     watch.traces = static_cast<double>(binding.traced_uses.size());
     watch.copied_bytes = static_cast<double>(binding.size.count()) * (binding.in + binding.out);
+    watch.remap_us = costs.remap_us;
     copied_ += binding.dynamic && binding.policy == Policy::kCopy ? 1 : 0;
   }
 }
 
-double AutoPolicy::DirectStep(const Watch& watch, std::uint64_t step) const {
+double AutoPolicy::Rate(const Watch& watch, std::uint64_t step) {
   const auto steps = static_cast<double>(step > watch.since ? step - watch.since : 1);
-  const double rate = static_cast<double>(watch.moves) / steps;
+  return static_cast<double>(watch.moves) / steps;
+}
+
+double AutoPolicy::DirectStep(const Watch& watch, std::uint64_t step) const {
+  const double rate = Rate(watch, step);
   return costs_.PatchedStep(rate, watch.commands * watch.share) +
          costs_.TracedStep(rate, watch.traces);
 }
 
+double AutoPolicy::RemappedStep(std::uint32_t binding, std::uint64_t step) const {
+  if (!mappable_[binding].load(std::memory_order_relaxed)) {
+    return std::numeric_limits<double>::infinity();
+  }
+  const Watch& watch = watches_[binding];
+  return PrimitiveCosts::RemappedStep(Rate(watch, step), watch.remap_us);
+}
+
 void AutoPolicy::Change(std::uint32_t binding, Policy to, std::uint64_t step) {
   Watch& watch = watches_[binding];
+  const Policy from = at(binding);
   ++watch.changes;
-  watch.since = step;
-  watch.moves = 0;
-  copied_ += to == Policy::kCopy ? 1 : -1;
+  BeginWindow(watch, step);
+  copied_ += to == Policy::kCopy ? 1 : 0;
+  copied_ -= from == Policy::kCopy ? 1 : 0;
+  // Only who has the lock writes it.
+  remapped_.store(remapped_.load(std::memory_order_relaxed) + (to == Policy::kRemap ? 1 : 0) -
+                      (from == Policy::kRemap ? 1 : 0),
+                  std::memory_order_relaxed);
   policies_[binding].store(to, std::memory_order_relaxed);
 }
 
-std::vector<std::uint32_t> AutoPolicy::Patched(std::span<const std::uint32_t> bindings,
-                                               std::uint64_t commands, std::uint64_t step) {
-  std::vector<std::uint32_t> changed;
+AutoPolicy::Choices AutoPolicy::Patched(std::span<const std::uint32_t> bindings,
+                                        std::uint64_t commands, std::uint64_t step) {
+  Choices chosen;
   const MutexLock lock(mutex_);
   bool judge = false;
   double uses = 0;
   for (const std::uint32_t binding : bindings) uses += watches_[binding].commands;
   const double share = uses > 0 ? std::min(static_cast<double>(commands) / uses, 1.0) : 1.0;
   for (const std::uint32_t binding : bindings) {
+    Watch& watch = watches_[binding];
     // A step that is tried again has rewritten them before, and says nothing of what it cost.
-    if (commands != 0 || uses <= 0) watches_[binding].share = share;
-    ++watches_[binding].moves;
-    judge |= Enough(watches_[binding]);
+    if (commands != 0 || uses <= 0) watch.share = share;
+    if (at(binding) == Policy::kRemap) {
+      Change(binding, watch.direct, step);
+      chosen.push_back({binding, Reason::kNoMemory});
+      continue;
+    }
+    ++watch.moves;
+    judge |= Enough(watch);
   }
-  if (!judge) return changed;
+  if (!judge) return chosen;
   // All that have shown enough by now, together: what the kernels cost, they share.
+  std::vector<std::uint32_t> copied;
   double saved = 0;
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
     Watch& watch = watches_[i];
-    if (!watch.dynamic || at(i) == Policy::kCopy || !Enough(watch)) continue;
-    const double gain = DirectStep(watch, step) - CopiedStep(watch);
-    if (gain > 0 && watch.changes < kMostChanges) {
-      saved += gain;
-      changed.push_back(i);
-    } else {
-      watch.since = step;
-      watch.moves = 0;
+    if (!watch.dynamic || at(i) != watch.direct || !Enough(watch)) continue;
+    const double direct = DirectStep(watch, step);
+    const double copies = CopiedStep(watch);
+    if (watch.changes < kMostChanges) {
+      if (RemappedStep(i, step) < std::min(direct, copies)) {
+        Change(i, Policy::kRemap, step);
+        chosen.push_back({i, Reason::kMappable});
+        continue;
+      }
+      if (copies < direct) {
+        saved += direct - copies;
+        copied.push_back(i);
+        continue;
+      }
     }
+    BeginWindow(watch, step);
   }
   const bool kernels_run = always_copies_ || copied_ != 0;
-  if (!kernels_run && saved <= costs_.copy_step_us) {
-    for (const std::uint32_t binding : changed) {
-      watches_[binding].since = step;
-      watches_[binding].moves = 0;
+  for (const std::uint32_t i : copied) {
+    if (kernels_run || saved > costs_.copy_step_us) {
+      Change(i, Policy::kCopy, step);
+      chosen.push_back({i, Reason::kChurns});
+    } else if (RemappedStep(i, step) < DirectStep(watches_[i], step)) {
+      Change(i, Policy::kRemap, step);
+      chosen.push_back({i, Reason::kMappable});
+    } else {
+      BeginWindow(watches_[i], step);
     }
-    changed.clear();
   }
-  for (const std::uint32_t binding : changed) Change(binding, Policy::kCopy, step);
-  return changed;
+  return chosen;
 }
 
-void AutoPolicy::Rebound(std::span<const std::uint32_t> bindings) {
+AutoPolicy::Choices AutoPolicy::Rebound(std::span<const std::uint32_t> bindings,
+                                        std::uint64_t step) {
+  Choices chosen;
   const MutexLock lock(mutex_);
-  for (const std::uint32_t binding : bindings) ++watches_[binding].moves;
+  for (const std::uint32_t binding : bindings) {
+    Watch& watch = watches_[binding];
+    ++watch.moves;
+    // What is copied costs the same however often it moves.
+    if (at(binding) != Policy::kRemap || !Enough(watch)) continue;
+    const double direct = DirectStep(watch, step);
+    const double copies = CopiedStep(watch) + (always_copies_ ? 0 : costs_.copy_step_us);
+    if (watch.changes < kMostChanges &&
+        2 * std::min(direct, copies) < RemappedStep(binding, step)) {
+      Change(binding, copies < direct ? Policy::kCopy : watch.direct, step);
+      chosen.push_back({binding, Reason::kMappingDear});
+    } else {
+      BeginWindow(watch, step);
+    }
+  }
+  return chosen;
 }
 
 void AutoPolicy::TraceTook(double us) {
@@ -96,9 +150,15 @@ void AutoPolicy::TraceTook(double us) {
   traced_ = true;
 }
 
-std::vector<std::uint32_t> AutoPolicy::Settle(std::uint64_t step) {
-  std::vector<std::uint32_t> settled;
-  std::vector<std::uint32_t> rest;  // that would settle if the kernels went with them
+void AutoPolicy::RemapTook(std::uint32_t binding, double us) {
+  const MutexLock lock(mutex_);
+  Watch& watch = watches_[binding];
+  watch.remap_us = (3 * watch.remap_us + us) / 4;
+}
+
+AutoPolicy::Choices AutoPolicy::Settle(std::uint64_t step) {
+  Choices settled;
+  Choices rest;  // that would settle if the kernels went with them
   const MutexLock lock(mutex_);
   double saved = 0;  // by the rest
   for (std::uint32_t i = 0; i < watches_.size(); ++i) {
@@ -109,16 +169,16 @@ std::vector<std::uint32_t> AutoPolicy::Settle(std::uint64_t step) {
         watch.changes == 0 ? kSettleEvery : kStepsToSettle << watch.changes;
     // Another thread's step may be judged first although it is a later one.
     if (step < watch.since || step - watch.since < window) continue;
-    const double gain = CopiedStep(watch) - 2 * DirectStep(watch, step);
+    const double direct = DirectStep(watch, step);
+    const double remapped = RemappedStep(i, step);
+    const Reason reason = remapped < direct ? Reason::kMappable : Reason::kSettled;
+    const double gain = CopiedStep(watch) - 2 * std::min(direct, remapped);
     if (gain > 0 || watch.moves == 0) {
-      settled.push_back(i);
+      settled.push_back({i, reason});
     } else {
-      rest.push_back(i);
+      rest.push_back({i, reason});
       saved += gain;
-    }
-    if (gain <= 0) {
-      watch.since = step;
-      watch.moves = 0;
+      BeginWindow(watch, step);
     }
   }
   // The last ones take the kernels with them.
@@ -126,7 +186,10 @@ std::vector<std::uint32_t> AutoPolicy::Settle(std::uint64_t step) {
       saved + costs_.copy_step_us > 0) {
     settled.insert(settled.end(), rest.begin(), rest.end());
   }
-  for (const std::uint32_t binding : settled) Change(binding, watches_[binding].direct, step);
+  for (const Choice& choice : settled) {
+    const Policy direct = watches_[choice.binding].direct;
+    Change(choice.binding, choice.reason == Reason::kMappable ? Policy::kRemap : direct, step);
+  }
   return settled;
 }
 

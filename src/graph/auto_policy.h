@@ -1,12 +1,15 @@
-// AutoPolicy: for bindings of the policy `auto`, whether their bytes are copied or their commands
-// reach them where they are: patched, or traced again where a library uses them.
+// AutoPolicy: for bindings of the policy `auto`, whether their bytes are copied, their memory is
+// mapped where the commands find it, or the commands reach them where they are: patched, or traced
+// again where a library uses them.
 //
-// Both are there from the start, so that changing over records nothing: aimed at the slot's own
-// memory, with a row in the table, a binding is copied; aimed at the caller's, it is not. What
-// explicit commands use begins uncopied, what a library uses begins copied. A binding is copied
-// once reaching it where it is has cost more than copying would have, over some moves; and no
-// longer once it moves so seldom that the copies cost twice as much. Each change takes longer to
-// come than the last, so that nothing swings.
+// All ways are there from the start, so that changing over records nothing: aimed at the slot's own
+// memory, with a row in the table, a binding is copied; aimed at a window of the slot's, it is
+// remapped, if its buffers bring their physical memory; aimed at the caller's, it is neither. What
+// explicit commands use begins uncopied, what a library uses begins copied. A binding is copied, or
+// remapped, once reaching it where it is has cost more than that would have, over some moves; and
+// no longer once it moves so seldom that the copies cost twice as much, or mapping takes so long
+// that another way would cost half. Each change takes longer to come than the last, so that nothing
+// swings.
 //
 // A step that copies anything runs two more kernels than one that copies nothing. What that costs
 // is not one binding's: while nothing is copied, those that churn are judged together.
@@ -23,28 +26,46 @@
 #include "graph/layout.h"
 #include "keel/base/mutex.h"
 #include "keel/graph/primitive_costs.h"
+#include "keel/graph/replay_report.h"
 
 namespace keel::graph {
 
 class AutoPolicy {
  public:
+  // A binding that is reached otherwise from now on, and why.
+  struct Choice {
+    std::uint32_t binding = 0;
+    Reason reason = Reason::kChurns;
+    friend bool operator==(const Choice&, const Choice&) = default;
+  };
+  using Choices = std::vector<Choice>;
+
   AutoPolicy(const Layout& layout, const PrimitiveCosts& costs);
 
-  // kCopy, kPatch or kRetrace for a dynamic binding; its own policy for any other.
+  // kCopy, kRemap, kPatch or kRetrace for a dynamic binding; its own policy for any other.
   Policy at(std::uint32_t binding) const {
     return policies_[binding].load(std::memory_order_relaxed);
   }
+  // Whether a dynamic binding is remapped: its slot's last step must have ended then.
+  bool remaps() const { return remapped_.load(std::memory_order_relaxed) != 0; }
+  // Whether the binding's buffer brings memory that can be mapped.
+  void SetMappable(std::uint32_t binding, bool can) {
+    mappable_[binding].store(can, std::memory_order_relaxed);
+  }
   // The bindings' commands were rewritten in a slot, `commands` of them: one that several bindings
-  // share is rewritten once. Returns those that are copied from now on.
-  std::vector<std::uint32_t> Patched(std::span<const std::uint32_t> bindings,
-                                     std::uint64_t commands, std::uint64_t step)
+  // share is rewritten once. One of those that are remapped was rewritten because it brought no
+  // memory.
+  Choices Patched(std::span<const std::uint32_t> bindings, std::uint64_t commands,
+                  std::uint64_t step) KEEL_EXCLUDES(mutex_);
+  // Their rows were rewritten, or other memory mapped.
+  Choices Rebound(std::span<const std::uint32_t> bindings, std::uint64_t step)
       KEEL_EXCLUDES(mutex_);
-  // Their rows were rewritten.
-  void Rebound(std::span<const std::uint32_t> bindings) KEEL_EXCLUDES(mutex_);
   // What one traced command took to be exchanged.
   void TraceTook(double us) KEEL_EXCLUDES(mutex_);
-  // Once every so many steps: the bindings that are not copied from now on.
-  std::vector<std::uint32_t> Settle(std::uint64_t step) KEEL_EXCLUDES(mutex_);
+  // What it took until other memory of the binding's was mapped.
+  void RemapTook(std::uint32_t binding, double us) KEEL_EXCLUDES(mutex_);
+  // Once every so many steps: what moves seldom.
+  Choices Settle(std::uint64_t step) KEEL_EXCLUDES(mutex_);
   bool ShouldSettle(std::uint64_t step) const { return dynamic_ && step % kSettleEvery == 0; }
 
  private:
@@ -63,21 +84,31 @@ class AutoPolicy {
     double share = 1;         // of the cost of rewriting them, when it moved last
     double traces = 0;        // traced ones
     double copied_bytes = 0;  // in a step
+    double remap_us = 0;      // one move
   };
   // In a step, in microseconds of both sides.
+  static double Rate(const Watch& watch, std::uint64_t step);
   double DirectStep(const Watch& watch, std::uint64_t step) const KEEL_REQUIRES(mutex_);
   double CopiedStep(const Watch& watch) const KEEL_REQUIRES(mutex_) {
     return costs_.CopiedStep(watch.copied_bytes);
   }
+  // For ever, if it cannot be.
+  double RemappedStep(std::uint32_t binding, std::uint64_t step) const KEEL_REQUIRES(mutex_);
   bool Enough(const Watch& watch) const {
     return watch.moves >= kMovesToJudge
                               << (watch.changes < kMostChanges ? watch.changes : kMostChanges);
+  }
+  void BeginWindow(Watch& watch, std::uint64_t step) const {
+    watch.since = step;
+    watch.moves = 0;
   }
   void Change(std::uint32_t binding, Policy to, std::uint64_t step) KEEL_REQUIRES(mutex_);
 
   const bool dynamic_;
   const bool always_copies_;  // other bindings see to it that the kernels are there
   std::unique_ptr<std::atomic<Policy>[]> policies_;
+  std::unique_ptr<std::atomic<bool>[]> mappable_;
+  std::atomic<std::uint32_t> remapped_{0};  // dynamic bindings
   Mutex mutex_;
   PrimitiveCosts costs_ KEEL_GUARDED_BY(mutex_);
   bool traced_ KEEL_GUARDED_BY(mutex_) = false;

@@ -111,7 +111,7 @@ TEST_F(AutoPolicyTest, DoesNotSettleWhatStillMoves) {
   AutoPolicy policy = Make(0.5);
   const std::uint64_t copied = Churn(policy, 1, 100);
   for (std::uint64_t step = copied + 1; step < 10'000; ++step) {
-    policy.Rebound(std::array<std::uint32_t, 1>{0});
+    EXPECT_TRUE(policy.Rebound(std::array<std::uint32_t, 1>{0}, step).empty());
     if (policy.ShouldSettle(step)) {
       EXPECT_TRUE(policy.Settle(step).empty());
     }
@@ -167,6 +167,11 @@ class SharedCostTest : public ::testing::Test {
     for (std::uint32_t i = 0; i < count; ++i) bindings[i] = i;
     return bindings;
   }
+  static std::vector<std::uint32_t> BindingsOf(const AutoPolicy::Choices& choices) {
+    std::vector<std::uint32_t> bindings;
+    for (const auto& choice : choices) bindings.push_back(choice.binding);
+    return bindings;
+  }
 };
 
 TEST_F(SharedCostTest, AFewThatChurnAreNotWorthTheKernels) {
@@ -178,10 +183,10 @@ TEST_F(SharedCostTest, AFewThatChurnAreNotWorthTheKernels) {
 
 TEST_F(SharedCostTest, ManyThatChurnAreCopiedTogether) {
   AutoPolicy policy(MakeLayout(32), kCosts);
-  std::vector<std::uint32_t> changed;
+  AutoPolicy::Choices changed;
   std::uint64_t step = 0;
   while (changed.empty() && step < 100) changed = policy.Patched(First(12), 1000, ++step);
-  EXPECT_EQ(changed, First(12));
+  EXPECT_EQ(BindingsOf(changed), First(12));
   EXPECT_EQ(policy.at(0), Policy::kCopy);
   EXPECT_EQ(policy.at(12), Policy::kPatch) << "it never moved";
   // The kernels are there now: one more is judged by itself.
@@ -189,7 +194,7 @@ TEST_F(SharedCostTest, ManyThatChurnAreCopiedTogether) {
   while (changed.empty() && step < 200) {
     changed = policy.Patched(std::array<std::uint32_t, 1>{20}, 1000, ++step);
   }
-  EXPECT_EQ(changed, std::vector<std::uint32_t>{20});
+  EXPECT_EQ(changed, (AutoPolicy::Choices{{20, Reason::kChurns}}));
 }
 
 TEST_F(SharedCostTest, TheLastOnesTakeTheKernelsWithThem) {
@@ -200,7 +205,7 @@ TEST_F(SharedCostTest, TheLastOnesTakeTheKernelsWithThem) {
   // Every sixteenth step: 0.06 us to patch or 0.1 to copy one; all of them are not worth 10.
   std::size_t settled = 0;
   for (; step < 10'000 && settled == 0; ++step) {
-    if (step % 16 == 0) policy.Rebound(First(12));
+    if (step % 16 == 0) (void)policy.Rebound(First(12), step);
     if (policy.ShouldSettle(step)) settled = policy.Settle(step).size();
   }
   EXPECT_EQ(settled, 12u);
@@ -221,9 +226,9 @@ TEST_F(SharedCostTest, WhatMovesStaysCopiedWhenOthersSettle) {
   small.erase(small.begin());
   std::vector<std::uint32_t> settled;
   for (; step < 20'000; ++step) {
-    policy.Rebound(small);  // in every step; the large one stays where it is
+    (void)policy.Rebound(small, step);  // in every step; the large one stays where it is
     if (!policy.ShouldSettle(step)) continue;
-    const std::vector<std::uint32_t> these = policy.Settle(step);
+    const std::vector<std::uint32_t> these = BindingsOf(policy.Settle(step));
     settled.insert(settled.end(), these.begin(), these.end());
   }
   EXPECT_EQ(settled, First(1));
@@ -251,7 +256,7 @@ class TracedPolicyTest : public ::testing::Test {
   static std::uint64_t Settled(AutoPolicy& policy, std::uint64_t moves_every, std::uint64_t from) {
     for (std::uint64_t step = from; step < from + 5000; ++step) {
       if (moves_every != 0 && step % moves_every == 0) {
-        policy.Rebound(std::array<std::uint32_t, 1>{0});
+        (void)policy.Rebound(std::array<std::uint32_t, 1>{0}, step);
       }
       if (policy.ShouldSettle(step) && !policy.Settle(step).empty()) return step;
     }
@@ -289,6 +294,106 @@ TEST_F(TracedPolicyTest, IsCopiedAgainWhenItMovesAgain) {
   }
   EXPECT_TRUE(changed);
   EXPECT_EQ(policy.at(0), Policy::kCopy);
+}
+
+// --- What brings its memory ----------------------------------------------------------------------
+
+// Patching the binding in every step costs 2 us, copying it 1.9, and mapping it `remapped_us`.
+class RemapPolicyTest : public AutoPolicyTest {
+ protected:
+  static constexpr std::array<std::uint32_t, 1> kFirst{0};
+  static AutoPolicy Make(double remapped_us, double copied_us = 1.9) {
+    return {MakeLayout(),
+            {.patch_us = 1, .copy_bytes_per_us = 1000 / copied_us, .remap_us = remapped_us}};
+  }
+  static AutoPolicy::Choices UntilChanged(AutoPolicy& policy, std::uint64_t& step) {
+    AutoPolicy::Choices changed;
+    for (const std::uint64_t end = step + 1000; changed.empty() && step < end;) {
+      ++step;
+      changed = policy.at(0) == Policy::kPatch ? policy.Patched(kFirst, 2, step)
+                                               : policy.Rebound(kFirst, step);
+    }
+    return changed;
+  }
+};
+
+TEST_F(RemapPolicyTest, RemapsWhatMovesInEveryStepIfThatIsCheapest) {
+  AutoPolicy policy = Make(1.8);
+  policy.SetMappable(0, true);
+  EXPECT_FALSE(policy.remaps());
+  std::uint64_t step = 0;
+  EXPECT_EQ(UntilChanged(policy, step), (AutoPolicy::Choices{{0, Reason::kMappable}}));
+  EXPECT_EQ(policy.at(0), Policy::kRemap);
+  EXPECT_TRUE(policy.remaps());
+  // And stays so, whether it moves or not.
+  EXPECT_EQ(UntilChanged(policy, step), AutoPolicy::Choices{});
+  EXPECT_EQ(Rest(policy, step, step + 10'000), 0U);
+}
+
+TEST_F(RemapPolicyTest, CopiesIfThatIsCheaperOrThereIsNoMemory) {
+  AutoPolicy dear = Make(1.95);
+  dear.SetMappable(0, true);
+  AutoPolicy none = Make(0.1);
+  for (AutoPolicy* const policy : {&dear, &none}) {
+    std::uint64_t step = 0;
+    EXPECT_EQ(UntilChanged(*policy, step), (AutoPolicy::Choices{{0, Reason::kChurns}}));
+    EXPECT_EQ(policy->at(0), Policy::kCopy);
+    EXPECT_FALSE(policy->remaps());
+  }
+}
+
+// Copying by itself would be cheapest, but not with its kernels.
+TEST_F(RemapPolicyTest, RemapsWhatIsNotWorthTheCopiesKernels) {
+  const PrimitiveCosts costs{
+      .patch_us = 1, .copy_bytes_per_us = 10'000, .copy_step_us = 10, .remap_us = 1};
+  Layout alone = MakeLayout();
+  alone.bindings.resize(1);
+  AutoPolicy with_kernels(MakeLayout(), costs);  // another binding is always copied
+  AutoPolicy without(alone, costs);
+  for (AutoPolicy* const policy : {&with_kernels, &without}) {
+    policy->SetMappable(0, true);
+    std::uint64_t step = 0;
+    const Reason reason = policy == &without ? Reason::kMappable : Reason::kChurns;
+    EXPECT_EQ(UntilChanged(*policy, step), (AutoPolicy::Choices{{0, reason}}));
+  }
+}
+
+TEST_F(RemapPolicyTest, GivesUpWhatTakesLongerThanItWasWorth) {
+  for (const double copied_us : {1.0, 100.0}) {
+    AutoPolicy policy = Make(0.5, copied_us);
+    policy.SetMappable(0, true);
+    std::uint64_t step = 0;
+    ASSERT_EQ(UntilChanged(policy, step), (AutoPolicy::Choices{{0, Reason::kMappable}}));
+    for (int i = 0; i < 20; ++i) policy.RemapTook(0, 50);  // whoever maps waits
+    EXPECT_EQ(UntilChanged(policy, step), (AutoPolicy::Choices{{0, Reason::kMappingDear}}));
+    EXPECT_EQ(policy.at(0), copied_us < 2 ? Policy::kCopy : Policy::kPatch);
+    EXPECT_FALSE(policy.remaps());
+  }
+}
+
+TEST_F(RemapPolicyTest, IsPatchedAgainWithoutMemory) {
+  AutoPolicy policy = Make(0.5);
+  policy.SetMappable(0, true);
+  std::uint64_t step = 0;
+  ASSERT_EQ(UntilChanged(policy, step), (AutoPolicy::Choices{{0, Reason::kMappable}}));
+  policy.SetMappable(0, false);
+  EXPECT_EQ(policy.Patched(kFirst, 2, ++step), (AutoPolicy::Choices{{0, Reason::kNoMemory}}));
+  EXPECT_EQ(policy.at(0), Policy::kPatch);
+}
+
+// It moves in every sixteenth step: 0.125 us a step to patch, 0.03 to map, 0.3 to copy.
+TEST_F(RemapPolicyTest, WhatWasCopiedIsRemappedOnceItBringsMemory) {
+  AutoPolicy policy = Make(0.5, 0.3);
+  std::uint64_t step = 0;
+  ASSERT_EQ(UntilChanged(policy, step), (AutoPolicy::Choices{{0, Reason::kChurns}}));
+  policy.SetMappable(0, true);
+  AutoPolicy::Choices settled;
+  for (; settled.empty() && step < 10'000; ++step) {
+    if (step % 16 == 0) (void)policy.Rebound(kFirst, step);
+    if (policy.ShouldSettle(step)) settled = policy.Settle(step);
+  }
+  EXPECT_EQ(settled, (AutoPolicy::Choices{{0, Reason::kMappable}}));
+  EXPECT_EQ(policy.at(0), Policy::kRemap);
 }
 
 // Steps of several threads are judged in any order.

@@ -201,6 +201,113 @@ TEST_F(AutoTest, StepsThatCopyNothingHaveAGraphWithoutCopies) {
   EXPECT_EQ(graphs_of(4, false), resting);
 }
 
+// --- What brings its memory
+// ------------------------------------------------------------------------
+
+// Two places for the input, of which each brings its memory. Rewriting and copying are dear, and
+// mapping is taken to cost `remap_us`, until that is known better.
+class RemapAutoTest : public AutoTest {
+ protected:
+  // So that each finds the input elsewhere when its turn comes.
+  static constexpr int kSlots = 3;
+  std::unique_ptr<Executable> MakeMapping(const Adding& adding, double others_us, double remap_us) {
+    PrimitiveCosts costs = Costs(others_us);
+    costs.patch_us = others_us;
+    costs.remap_us = remap_us;
+    return Need(
+        Executable::Create(adding.program, bench_.memory(), {.slots = kSlots, .costs = costs}));
+  }
+  void PlaceInputs() {
+    a_ = one_.buffer;
+    other_a_ = other_.buffer;
+  }
+  Bench::Place one_ = bench_.MakePlace(0);
+  Bench::Place other_ = bench_.MakePlace(0);
+};
+
+TEST_F(RemapAutoTest, MapsWhatChurnsIfThatIsCheapestAndRecordsNothing) {
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  const auto executable = MakeMapping(adding, 1e6, 1);
+  PlaceInputs();
+  Step(*executable, adding, false);
+  bench_.device().ResetCounts();
+  int churned = 0;
+  bool told = false;
+  while (executable->policy(adding.a) == Policy::kPatch && churned++ < 100) {
+    told = Has(Step(*executable, adding, true), ActionKind::kChose, Reason::kMappable);
+  }
+  EXPECT_LE(churned, 16);
+  EXPECT_TRUE(told);
+  ASSERT_EQ(executable->policy(adding.a), Policy::kRemap);
+  EXPECT_EQ(executable->policy(adding.b), Policy::kPatch) << "it never moved";
+  // The commands are aimed at each slot's window once; then a move is a mapping.
+  for (int i = 0; i < kSlots; ++i) {
+    const ReplayReport report = Step(*executable, adding, true);
+    EXPECT_EQ(report.patched, 1U);
+    EXPECT_TRUE(Has(report, ActionKind::kPatched, Reason::kMappable));
+  }
+  for (int i = 0; i < 20; ++i) {
+    const ReplayReport report = Step(*executable, adding, true);
+    EXPECT_EQ(report.patched, 0U);
+    EXPECT_EQ(report.copied_in, 0_B);
+    EXPECT_EQ(report.remapped, 1U);
+  }
+  EXPECT_EQ(bench_.RecordingCalls(), 0U);
+}
+
+TEST_F(RemapAutoTest, WithoutMemoryItIsReachedAnotherWayAndTheMemoryIsLetGo) {
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  const auto executable = MakeMapping(adding, 1e6, 1);
+  PlaceInputs();
+  for (int i = 0; i < 30; ++i) Step(*executable, adding, true);
+  ASSERT_EQ(executable->policy(adding.a), Policy::kRemap);
+  // Where the memory is seen is an address like any other.
+  a_.memory.reset();
+  const std::weak_ptr<const hal::PhysicalMemory> other = other_a_.memory;
+  const ReplayReport report = Step(*executable, adding, false);
+  EXPECT_TRUE(Has(report, ActionKind::kChose, Reason::kNoMemory));
+  EXPECT_TRUE(Has(report, ActionKind::kPatched, Reason::kNoMemory));
+  EXPECT_EQ(executable->policy(adding.a), Policy::kPatch);
+  for (int i = 1; i < kSlots; ++i) Step(*executable, adding, false);
+  other_a_ = {};
+  one_.buffer.memory.reset();
+  other_.buffer.memory.reset();
+  EXPECT_TRUE(other.expired());
+}
+
+TEST_F(RemapAutoTest, WhatTakesLongerThanItWasWorthIsGivenUp) {
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  const auto executable = MakeMapping(adding, 1e-6, 1e-7);
+  PlaceInputs();
+  bool told = false;
+  for (int i = 0; i < 200 && !told; ++i) {
+    told = Has(Step(*executable, adding, true), ActionKind::kChose, Reason::kMappingDear);
+  }
+  EXPECT_TRUE(told);
+  EXPECT_NE(executable->policy(adding.a), Policy::kRemap);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(Step(*executable, adding, true).remapped, 0U);
+}
+
+// Also where only a row was rewritten for the buffer that brought it.
+TEST_F(RemapAutoTest, WhatIsCopiedIsMappedOnceItsBuffersBringMemory) {
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  PrimitiveCosts costs = Costs(0.25);
+  costs.patch_us = 1e3;
+  costs.remap_us = 1e-3;
+  const auto executable =
+      Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1, .costs = costs}));
+  for (int i = 0; i < 30; ++i) Step(*executable, adding, true);
+  ASSERT_EQ(executable->policy(adding.a), Policy::kCopy);
+  PlaceInputs();
+  bool told = false;
+  for (int i = 0; i < 3000 && !told; ++i) {
+    told = Has(Step(*executable, adding, true), ActionKind::kChose, Reason::kMappable);
+  }
+  EXPECT_TRUE(told);
+  // Each step is checked for what it read.
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Step(*executable, adding, true).remapped, 1U);
+}
+
 // --- Under a library -----------------------------------------------------------------------------
 
 class TracedAutoTest : public AutoTest {

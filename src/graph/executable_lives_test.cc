@@ -104,12 +104,16 @@ class LivesTest : public GraphTest {
   // A step with new numbers, whose result is looked at; `place` says where x is.
   Status Step(Executable& executable, const Summing& its, std::size_t place,
               std::optional<hal::StreamHandle> stream = std::nullopt) {
+    return StepAt(executable, its, xs_[place], stream);
+  }
+  Status StepAt(Executable& executable, const Summing& its, const Buffer& x,
+                std::optional<hal::StreamHandle> stream = std::nullopt) {
     const auto number = static_cast<float>(++number_);
-    Put(xs_[place].address, number);
+    Put(x.address, number);
     Put(y_.address, 0.5F);
     Put(sum_.address, -1);
     KEEL_TRY(RunStep(executable, stream.value_or(bench_.stream()),
-                     {{its.x, xs_[place]}, {its.y, y_}, {its.sum, sum_}}));
+                     {{its.x, x}, {its.y, y_}, {its.sum, sum_}}));
     EXPECT_EQ(Get(sum_.address), Same(number + 0.5F));
     return OkStatus();
   }
@@ -163,6 +167,25 @@ TEST_F(LivesTest, AutoThatFindsThatABindingStays) {
     }
     EXPECT_EQ(executable->policy(summing.x), Policy::kRetrace);
     tries([&] { return Step(*executable, summing, 1); });
+    tries([&] { return executable->Close(Soon()); });
+    return tries.first();
+  });
+}
+
+TEST_F(LivesTest, AutoThatMapsWhatChurnsUntilItBringsNoMemory) {
+  const Summing summing = MakeSumming("mapping", Policy::kAuto);
+  const std::array places = {bench_.MakePlace(0), bench_.MakePlace(0)};
+  Sweep([&](const Memory& memory) -> Status {
+    const PrimitiveCosts costs{.patch_us = 1e6, .copy_bytes_per_us = 1e-6, .remap_us = 1};
+    KEEL_ASSIGN(const auto executable,
+                Executable::Create(summing.program, memory, {.slots = 1, .costs = costs}));
+    Tries tries;
+    for (std::size_t step = 0; step < 14; ++step) {
+      tries([&] { return StepAt(*executable, summing, places[step % 2].buffer); });
+    }
+    EXPECT_EQ(executable->policy(summing.x), Policy::kRemap);
+    tries([&] { return Step(*executable, summing, 0); });
+    EXPECT_EQ(executable->policy(summing.x), Policy::kPatch);
     tries([&] { return executable->Close(Soon()); });
     return tries.first();
   });

@@ -89,10 +89,9 @@ Status ExecutableState::Check(std::uint32_t binding, const Buffer& buffer) const
       return InvalidArgument(fmt::format(
           "binding '{}' is remapped: the buffer must bring its physical memory", spec.name));
     }
-    const auto rounded = AlignUp(spec.size, device().capabilities().granularity.minimum);
-    if (rounded && buffer.memory->size() == *rounded) return OkStatus();
+    if (buffer.memory->size() == its.window) return OkStatus();
     return InvalidArgument(fmt::format("binding '{}' is remapped: its memory must have {}, not {}",
-                                       spec.name, keel::ToString(rounded.value_or(spec.size)),
+                                       spec.name, keel::ToString(its.window),
                                        keel::ToString(buffer.memory->size())));
   }
   if (!buffer.address) {
@@ -224,7 +223,8 @@ Slot* ExecutableState::PickLocked(hal::StreamHandle stream) {
     if (slot.use.taken() || slot.use.held != 0) continue;
     // The stream sees to the order, and there is nothing to wait for: whether it is idle, which is
     // a look at memory that the device writes, does not matter.
-    if (!layout->rewrites && slot.timeline().stream() == stream && !slot.timeline().lost_track()) {
+    const bool rewrites = layout->rewrites || choices->remaps();
+    if (!rewrites && slot.timeline().stream() == stream && !slot.timeline().lost_track()) {
       return &slot;
     }
     (void)slot.timeline().Look(device());  // it stays busy, and whoever waits asks again

@@ -183,25 +183,22 @@ void ExecutableState::Judge(Slot& slot) {
   ReplayReport& report = slot.use.report;
   const std::uint64_t step = report.step;
   std::vector<std::uint32_t> changed;
-  const auto chose = [&](std::uint32_t binding, Reason reason) {
-    changed.push_back(binding);
-    ++report.chosen;
-    report.Add({.kind = ActionKind::kChose, .reason = reason, .binding = binding});
+  const auto chose = [&](const AutoPolicy::Choices& choices_made) {
+    for (const auto& [binding, reason] : choices_made) {
+      changed.push_back(binding);
+      ++report.chosen;
+      report.Add({.kind = ActionKind::kChose, .reason = reason, .binding = binding});
+    }
   };
   if (!slot.rebound_bindings().empty()) {
-    choices->Rebound(slot.rebound_bindings());
+    chose(choices->Rebound(slot.rebound_bindings(), step));
     slot.rebound_bindings().clear();
   }
   if (!slot.patched_bindings().empty()) {
-    for (const std::uint32_t binding :
-         choices->Patched(slot.patched_bindings(), report.patched, step)) {
-      chose(binding, Reason::kChurns);
-    }
+    chose(choices->Patched(slot.patched_bindings(), report.patched, step));
     slot.patched_bindings().clear();
   }
-  if (choices->ShouldSettle(step)) {
-    for (const std::uint32_t binding : choices->Settle(step)) chose(binding, Reason::kSettled);
-  }
+  if (choices->ShouldSettle(step)) chose(choices->Settle(step));
   if (changed.empty()) return;
   const MutexLock lock(mutex_);
   for (const std::uint32_t binding : changed) ChangedLocked(binding);

@@ -31,6 +31,10 @@ inline constexpr hal::LaunchDims kDims{.grid = {1, 1, 1}, .block = {64, 1, 1}};
 
 inline Deadline Soon() { return Deadline::After(std::chrono::seconds(60)); }
 
+inline std::vector<float> Same(float value, std::size_t count = kFloats) {
+  return std::vector<float>(count, value);
+}
+
 // One device, with everything that a program needs. Several may be made on one driver.
 class Bench {
  public:
@@ -57,6 +61,23 @@ class Bench {
     const Buffer buffer = Allocate(Bytes(count * sizeof(float)));
     Write(buffer, std::vector<float>(count, value));
     return buffer;
+  }
+  // Physical memory in one handle, which the test sees at `buffer.address`.
+  struct Place {
+    Buffer buffer;
+    hal::Mapping seen;
+  };
+  Place MakePlace(float value) {
+    const Bytes size = *AlignUp(kSize, inner_->capabilities().granularity.minimum);
+    auto memory = std::make_shared<const hal::PhysicalMemory>(
+        Need(hal::PhysicalMemory::Create(inner_, size)));
+    const hal::AddressRange range = Need(hal::AddressRange::Create(inner_, size));
+    const hal::AccessGrant grant{.device = inner_->id(), .access = hal::Access::kReadWrite};
+    Place place;
+    place.seen = Need(hal::Mapping::Create(range, Offset(0), *memory, {&grant, 1}));
+    place.buffer = {.address = place.seen.address(), .size = kSize, .memory = std::move(memory)};
+    Write(place.buffer, Same(value));
+    return place;
   }
   void Write(const Buffer& buffer, const std::vector<float>& values) {
     Write(buffer.address, values);
@@ -93,10 +114,6 @@ class Bench {
   hal::Stream stream_;
   std::shared_ptr<memory::DeviceMemory> memory_;
 };
-
-inline std::vector<float> Same(float value, std::size_t count = kFloats) {
-  return std::vector<float>(count, value);
-}
 
 inline std::vector<Operand> ReadsAndWrites(BindingId a, BindingId b, BindingId sum) {
   return {{a, hal::Access::kRead}, {b, hal::Access::kRead}, {sum, hal::Access::kWrite}};

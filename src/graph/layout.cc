@@ -56,6 +56,11 @@ Status Supported(const BindingSpec& spec, Policy policy, const hal::Capabilities
   return OkStatus();
 }
 
+Status TooLarge(const BindingSpec& spec) {
+  return InvalidArgument(fmt::format("binding '{}': {} is more than there are addresses for",
+                                     spec.name, keel::ToString(spec.size)));
+}
+
 void AddUse(std::vector<std::uint32_t>& uses, std::uint32_t command) {
   if (uses.empty() || uses.back() != command) uses.push_back(command);
 }
@@ -98,6 +103,11 @@ Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capab
     binding.optional = chosen && spec.access == BindingAccess::kOut;
     binding.dynamic = chosen && capabilities.node_update && capabilities.kernels;
     binding.direct = opaque ? Policy::kRetrace : Policy::kPatch;
+    if (binding.policy == Policy::kRemap || (binding.dynamic && capabilities.virtual_memory)) {
+      const auto rounded = AlignUp(spec.size, capabilities.granularity.minimum);
+      if (!rounded) return TooLarge(spec);
+      binding.window = *rounded;
+    }
     layout.dynamic += binding.dynamic ? 1 : 0;
     binding.plain = binding.policy != Policy::kInPlace && binding.policy != Policy::kRemap;
     binding.needs_buffer = binding.policy != Policy::kInPlace && !binding.optional;
@@ -110,10 +120,7 @@ Result<Layout> Layout::Of(const Program& program, const hal::Capabilities& capab
       binding.offset = end;
       const auto aligned = AlignUp(spec.size, kAlignment);
       const auto next = aligned ? CheckedAdd(end, *aligned) : std::nullopt;
-      if (!next) {
-        return InvalidArgument(fmt::format("binding '{}': {} is more than there are addresses for",
-                                           spec.name, keel::ToString(spec.size)));
-      }
+      if (!next) return TooLarge(spec);
       end = *next;
     }
   }

@@ -19,8 +19,8 @@ inline constexpr std::uint32_t kNoRow = ~std::uint32_t{0};
 
 struct BindingLayout {
   Policy policy = Policy::kAuto;  // to begin with, if it is dynamic; never kAuto
-  Policy direct = Policy::kAuto;  // how a dynamic one is reached while it is not copied
-  bool dynamic = false;           // `auto`: copied or not, as it moves
+  Policy direct = Policy::kAuto;  // how a dynamic one is reached where the caller has it
+  bool dynamic = false;           // `auto`: copied, remapped, or neither, as it moves
   bool plain = false;             // a buffer of the caller's that an address is enough for
   bool needs_buffer = false;      // a step cannot do without
   bool optional = false;          // an output that may stay in the slot
@@ -31,6 +31,7 @@ struct BindingLayout {
   bool aliased = false;           // an output that is read at another address than it is written
   std::uint32_t alignment = 1;    // that the caller's address must have
   Bytes size;
+  Bytes window;                   // of the caller's memory, where it can be mapped; else zero
   Bytes offset;                   // of the home in the slot's memory, the aliased, or the arena
   std::uint32_t in_row = kNoRow;  // of the copies into the slot
   std::uint32_t out_row = kNoRow;

@@ -108,6 +108,26 @@ class Bench {
     });
   }
 
+  // Of two handles that take turns at an address.
+  Result<double> RemapUs() {
+    const std::shared_ptr<hal::Device>& device = memory_->device();
+    const Bytes size = device->capabilities().granularity.minimum;
+    const hal::AccessGrant grant{.device = device->id(), .access = hal::Access::kReadWrite};
+    KEEL_ASSIGN(const hal::AddressRange range, hal::AddressRange::Create(device, size));
+    KEEL_ASSIGN(const hal::PhysicalMemory one, hal::PhysicalMemory::Create(device, size));
+    KEEL_ASSIGN(const hal::PhysicalMemory other, hal::PhysicalMemory::Create(device, size));
+    hal::Mapping mapping;
+    KEEL_ASSIGN(mapping, hal::Mapping::Create(range, Offset(0), one, {&grant, 1}));
+    bool turn = false;
+    return Least([&]() -> Result<double> {
+      turn = !turn;
+      const Clock::time_point begin = Clock::now();
+      KEEL_TRY(mapping.Close());
+      KEEL_ASSIGN(mapping, hal::Mapping::Create(range, Offset(0), turn ? other : one, {&grant, 1}));
+      return UsSince(begin);
+    });
+  }
+
   // Its memory was its stream's.
   Status Close() {
     KEEL_TRY(large_.Close());
@@ -208,6 +228,9 @@ Result<PrimitiveCosts> MeasurePrimitiveCosts(const std::shared_ptr<memory::Devic
     }
     if (can.node_update) {
       KEEL_ASSIGN(costs.patch_us, bench.PatchUs());
+    }
+    if (can.virtual_memory) {
+      KEEL_ASSIGN(costs.remap_us, bench.RemapUs());
     }
     return OkStatus();
   };

@@ -56,6 +56,12 @@ std::string_view ReasonText(Reason reason) {
       return "the last step failed";
     case Reason::kAhead:
       return "other slots had no graph yet";
+    case Reason::kMappable:
+      return "it moves so often that mapping its memory is cheaper";
+    case Reason::kMappingDear:
+      return "mapping its memory takes longer than another way would";
+    case Reason::kNoMemory:
+      return "its buffer brings no physical memory any more";
   }
   return "unknown";
 }

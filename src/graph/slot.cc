@@ -97,12 +97,8 @@ Status Slot::Allocate(Deadline deadline) {
     if (binding.arena) homes_[i] = context_.arena + binding.offset;
     addresses_[i] = homes_[i];
     if (binding.policy != Policy::kRemap) continue;
-    const auto rounded = AlignUp(binding.size, device.capabilities().granularity.minimum);
-    if (!rounded) return InvalidArgument("a binding is more than there are addresses for");
-    auto window = std::make_unique<Window>();
-    KEEL_ASSIGN(window->range, hal::AddressRange::Create(memory.device(), *rounded));
-    addresses_[i] = window->range.address();
-    windows_[i] = std::move(window);
+    KEEL_TRY(NeedWindow(i));
+    addresses_[i] = windows_[i]->range.address();
   }
   return OkStatus();
 }
@@ -151,6 +147,12 @@ bool Slot::Moves(std::uint32_t binding, const Buffer& buffer) {
   }
   bound.buffer.size = buffer.size;
   bound.buffer.generation = buffer.generation;
+  if (bound.buffer.memory != buffer.memory) {
+    bound.buffer.memory = buffer.memory;
+    if (context_.layout.bindings[binding].dynamic) {
+      context_.choices.SetMappable(binding, CanMap(binding, buffer));
+    }
+  }
   if (buffer.generation != 0) generations_[binding] = buffer.generation;
   return true;
 }
@@ -232,12 +234,21 @@ Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
   Policy policy = context_.choices.at(binding);
   if (buffer == nullptr) policy = Policy::kInPlace;  // an output that stays in the slot
   if (policy == Policy::kResident) return ApplyResident(binding, *buffer);
-  if (policy == Policy::kRemap) return Remap(binding, *buffer, applying);
+  if (policy == Policy::kRemap && !layout.dynamic) return Remap(binding, *buffer, applying);
 
+  if (layout.dynamic && buffer != nullptr) {
+    const bool can = CanMap(binding, *buffer);
+    context_.choices.SetMappable(binding, can);
+    if (policy == Policy::kRemap && !can) policy = layout.direct;  // which its judge is told
+  }
+  const bool remapped = policy == Policy::kRemap;
+  if (remapped) KEEL_TRY(NeedWindow(binding));
+  const bool was_remapped =
+      windows_[binding] != nullptr && addresses_[binding] == windows_[binding]->range.address();
   const bool copied = policy == Policy::kCopy;
   const bool was_copied = std::exchange(bound_[binding].copied, false);  // until all of it is done
   const bool at_caller = policy == Policy::kPatch || policy == Policy::kRetrace;
-  if (!at_caller && !homes_[binding]) KEEL_TRY(NeedHome(binding));
+  if (!at_caller && !remapped && !homes_[binding]) KEEL_TRY(NeedHome(binding));
   const std::uint64_t home = homes_[binding].value();
   CopyRow in;
   CopyRow out;
@@ -262,7 +273,14 @@ Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
           {.kind = ActionKind::kRebound, .reason = Reason::kMoved, .binding = binding});
     }
   }
-  const DeviceAddress aim = at_caller ? buffer->address : homes_[binding];
+  if (remapped) {
+    KEEL_TRY(Remap(binding, *buffer, applying));
+  } else if (windows_[binding] != nullptr && windows_[binding]->memory != nullptr) {
+    KEEL_TRY(EndRemap(binding, applying));
+  }
+  const DeviceAddress aim = remapped    ? windows_[binding]->range.address()
+                            : at_caller ? buffer->address
+                                        : homes_[binding];
   const bool again = policy == Policy::kRetrace && OtherGeneration(binding, *buffer);
   if (addresses_[binding] != aim || again) {
     // From the slot's own memory to the caller's is a change of policy, and no move.
@@ -271,6 +289,10 @@ Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
     Reason reason = addresses_[binding] == aim ? Reason::kReallocated : Reason::kMoved;
     if (copied && layout.dynamic) reason = Reason::kChurns;
     if (at_caller && was_copied) reason = Reason::kSettled;
+    if (remapped) reason = Reason::kMappable;
+    if (at_caller && was_remapped) {
+      reason = CanMap(binding, *buffer) ? Reason::kMappingDear : Reason::kNoMemory;
+    }
     Aim(binding, aim, reason);
   }
   if (buffer != nullptr && buffer->generation != 0) generations_[binding] = buffer->generation;
@@ -389,6 +411,7 @@ Status Slot::NeedIdle(Applying& applying) {
 Status Slot::Remap(std::uint32_t binding, const Buffer& buffer, Applying& applying) {
   Window& window = *windows_[binding];
   if (window.memory == buffer.memory && window.generation == buffer.generation) return OkStatus();
+  const std::int64_t asked = NowNs();
   if (!idle_) KEEL_TRY(NeedIdle(applying));
   const std::int64_t begin = NowNs();
   const bool same = window.memory == buffer.memory;
@@ -407,11 +430,35 @@ Status Slot::Remap(std::uint32_t binding, const Buffer& buffer, Applying& applyi
   window.memory = buffer.memory;
   window.generation = buffer.generation;
   if (buffer.generation != 0) generations_[binding] = buffer.generation;
+  const std::int64_t end = NowNs();
   ++applying.report.remapped;
   applying.report.Add({.kind = ActionKind::kRemapped,
                        .reason = reason,
                        .binding = binding,
-                       .host_ns = NowNs() - begin});
+                       .host_ns = end - begin});
+  if (context_.layout.bindings[binding].dynamic) {
+    // Whoever maps waits, too: all of it is what a move costs.
+    context_.choices.RemapTook(binding, static_cast<double>(end - asked) / 1e3);
+    if (recorded_) rebound_bindings_.push_back(binding);
+  }
+  return OkStatus();
+}
+
+Status Slot::NeedWindow(std::uint32_t binding) {
+  if (windows_[binding] != nullptr) return OkStatus();
+  auto window = std::make_unique<Window>();
+  KEEL_ASSIGN(window->range, hal::AddressRange::Create(context_.memory.device(),
+                                                       context_.layout.bindings[binding].window));
+  windows_[binding] = std::move(window);
+  return OkStatus();
+}
+
+Status Slot::EndRemap(std::uint32_t binding, Applying& applying) {
+  if (!idle_) KEEL_TRY(NeedIdle(applying));
+  Window& window = *windows_[binding];
+  KEEL_TRY(window.mapping.Close());
+  window.mapping = {};
+  window.memory = nullptr;
   return OkStatus();
 }
 

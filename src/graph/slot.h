@@ -134,8 +134,8 @@ class Slot {
   Status Launch(hal::StreamHandle stream, ReplayReport& report);
   Status RunEagerly(hal::StreamHandle stream, ReplayReport& report);
 
-  // The dynamic bindings whose commands had to be patched, and those whose rows were rewritten, for
-  // whoever judges that.
+  // The dynamic bindings whose commands had to be patched, and those that moved without that: whose
+  // rows were rewritten, or other memory mapped. For whoever judges that.
   std::vector<std::uint32_t>& patched_bindings() { return patched_bindings_; }
   std::vector<std::uint32_t>& rebound_bindings() { return rebound_bindings_; }
 
@@ -156,7 +156,7 @@ class Slot {
   SlotUse use;
 
  private:
-  // Physical memory of the caller's under the slot's address.
+  // Physical memory of the caller's under an address of the slot's.
   struct Window {
     hal::AddressRange range;
     hal::Mapping mapping;
@@ -239,7 +239,16 @@ class Slot {
     timeline_.LostTrack(stream);
     idle_ = false;
   }
+  // Whether the caller's memory can be mapped in the slot.
+  bool CanMap(std::uint32_t binding, const Buffer& buffer) const {
+    const Bytes window = context_.layout.bindings[binding].window;
+    return buffer.memory != nullptr && !window.empty() && *buffer.memory &&
+           buffer.memory->size() == window;
+  }
+  Status NeedWindow(std::uint32_t binding);
   Status Remap(std::uint32_t binding, const Buffer& buffer, Applying& applying);
+  // `auto` reaches it otherwise now: the caller's memory is let go.
+  Status EndRemap(std::uint32_t binding, Applying& applying);
   // Whether the caller gave other memory than was there at the same address.
   bool OtherGeneration(std::uint32_t binding, const Buffer& buffer) const {
     // A generation that is not known says nothing.

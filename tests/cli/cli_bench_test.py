@@ -76,7 +76,7 @@ class BenchTest(CliTest):
     def test_primitives(self):
         found = self.measured("primitives", ("ns", "GB/s"))
         self.assertEqual(list(found), ["rewrite a command", "kernels of a step that copies",
-                                       "copy by kernels"])
+                                       "copy by kernels", "map other memory"])
 
     def test_text(self):
         run = keel("bench", "host", "--device", "sim:0")

@@ -1,4 +1,5 @@
 // keel bench primitives: what the policies of graphs are made of.
+#include <cmath>
 #include <memory>
 
 #include "keel/graph/primitive_costs.h"
@@ -13,10 +14,14 @@ Result<std::vector<Measurement>> Measure(const BenchSetting& setting) {
   KEEL_ASSIGN(const auto memory, memory::DeviceMemory::Create(setting.device, setting.config));
   KEEL_ASSIGN(const graph::PrimitiveCosts costs, graph::MeasurePrimitiveCosts(memory));
   const auto none = nlohmann::ordered_json::object();
-  return std::vector<Measurement>{
+  std::vector<Measurement> measured{
       {"rewrite a command", none, Unit::kNanoseconds, costs.patch_us * 1000},
       {"kernels of a step that copies", none, Unit::kNanoseconds, costs.copy_step_us * 1000},
       {"copy by kernels", none, Unit::kGigabytesPerSecond, costs.copy_bytes_per_us / 1000}};
+  if (std::isfinite(costs.remap_us)) {
+    measured.push_back({"map other memory", none, Unit::kNanoseconds, costs.remap_us * 1000});
+  }
+  return measured;
 }
 
 }  // namespace

@@ -65,7 +65,8 @@ struct Buffer {
   Bytes size;
   std::uint64_t generation = 0;
   // Policy::kRemap: the memory itself, which is mapped whole; `address` is not looked at. Kept
-  // until other memory was mapped in its place.
+  // until other memory was mapped in its place. Policy::kAuto: may be mapped if its size is the
+  // binding's, rounded up to the device's granularity, and the caller finds it at `address`.
   std::shared_ptr<const hal::PhysicalMemory> memory;
 };
 

@@ -4,6 +4,7 @@
 // the first use, in about a millisecond, and kept.
 #pragma once
 
+#include <limits>
 #include <memory>
 
 #include "keel/base/export.h"
@@ -17,6 +18,9 @@ struct PrimitiveCosts {
   double copy_bytes_per_us = 1'000'000;  // the device's, read and written
   double copy_step_us = 0;  // the device's, for the kernels of a step that copies anything
   double trace_us = 100;    // the host's, to exchange a traced command; learnt from those that were
+  // The host's, to map other memory where some was, in one small handle: a binding's own is learnt.
+  // A device that cannot: for ever.
+  double remap_us = std::numeric_limits<double>::infinity();
 
   // Of one step, both sides added up.
   double PatchedStep(double moves_per_step, double commands) const {
@@ -24,6 +28,9 @@ struct PrimitiveCosts {
   }
   double TracedStep(double moves_per_step, double commands) const {
     return moves_per_step * commands * trace_us;
+  }
+  static double RemappedStep(double moves_per_step, double binding_us) {
+    return moves_per_step == 0 ? 0 : moves_per_step * binding_us;
   }
   double CopiedStep(double bytes) const { return bytes / copy_bytes_per_us; }
 };

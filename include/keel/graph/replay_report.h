@@ -44,8 +44,11 @@ enum class Reason : std::uint8_t {
   kEvicted,         // the memory budget had taken the slots
   kLastStepFailed,  // and left the slot in need of repair
   kAhead,           // of other slots, so that their steps need not
+  kMappable,        // it moves so often that mapping its memory is cheaper
+  kMappingDear,     // mapping its memory takes longer than it was worth
+  kNoMemory,        // its buffer brings no physical memory any more
 };
-inline constexpr std::size_t kReasons = 13;
+inline constexpr std::size_t kReasons = 16;
 
 KEEL_EXPORT std::string_view ActionName(ActionKind kind);
 KEEL_EXPORT std::string_view ReasonText(Reason reason);
