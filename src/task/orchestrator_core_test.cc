@@ -255,6 +255,31 @@ TEST_F(OrchestratorCoreTest, AGroupOneOfWhoseWorkersIsFoundLostStartsLaterAsAWho
   EXPECT_TRUE(IsOk(group.Wait(Long())));
 }
 
+TEST_F(OrchestratorCoreTest, AMemberThatNamesNobodyRunsWhereNoOtherMemberDoes) {
+  Start(3);
+  const TaskHandle busy = SubmitTo(0);
+  const TaskHandle group = SubmitGroup({kAnyWorker, 2});
+  EXPECT_EQ(group.worker(), WorkerId{1}) << "which has nothing to do";
+  EXPECT_EQ(fakes_[1]->posted(), 1U);
+  EXPECT_EQ(fakes_[2]->posted(), 1U);
+  for (const WorkerId worker : {0, 1, 2}) fakes_[worker]->Answer();
+  EXPECT_TRUE(IsOk(group.Wait(Long())));
+
+  // Its tensors name one, which is no other member's then.
+  const DeviceAddress block = Need(core_->Malloc(1, 1_KiB));
+  const std::vector<Arguments> members{Arguments(), Arguments().Add(Tag::kIn, At<float>(block, 1))};
+  const std::vector<WorkerId> twice{1, kAnyWorker};
+  const Status wrong = core_->SubmitGroup(callable_, members, twice, {}).status();
+  EXPECT_EQ(wrong.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(MessageOf(wrong), "member 1: worker 1 has a member of the group already");
+  const std::vector<WorkerId> open{2, kAnyWorker};
+  const TaskHandle placed = Need(core_->SubmitGroup(callable_, members, open, {}));
+  EXPECT_EQ(fakes_[1]->posted(), 1U);
+  EXPECT_EQ(fakes_[2]->posted(), 1U);
+  for (const WorkerId worker : {1, 2}) fakes_[worker]->Answer();
+  EXPECT_TRUE(IsOk(placed.Wait(Long())));
+}
+
 TEST_F(OrchestratorCoreTest, AGroupNamesTheWorkerThatWasGivenUp) {
   Start(2);
   std::vector<float> x(4);
@@ -422,6 +447,46 @@ TEST_F(OrchestratorCoreTest, T5_AFreeThatMayHappenYetCountsAsFreed) {
   const Arguments arguments = Arguments().Add(Tag::kIn, At<float>(block, 1));
   EXPECT_EQ(core_->Submit(callable_, arguments, {}).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(OrchestratorCoreTest, T5_WhatTheWorkerDoesNotKnowIsGone) {
+  Start(1);
+  const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
+  fakes_[0]->FailFree(InvalidArgument("it was freed before"));
+  EXPECT_THAT(MessageOf(core_->Free(0, block)), HasSubstr("worker 0 (default): it was freed"));
+  fakes_[0]->FailFree(OkStatus());
+  EXPECT_THAT(MessageOf(core_->Free(0, block)), HasSubstr("is not what Malloc returned"));
+  EXPECT_TRUE(fakes_[0]->freed().empty());
+}
+
+TEST_F(OrchestratorCoreTest, T5_AScopeKeepsWhatIsStillThere) {
+  Start(1);
+  FakeWorker& worker = *fakes_[0];
+  const auto orchestrator = OrchestratorOf(std::exchange(core_, nullptr));
+  Orchestrator::Scope scope(*orchestrator);
+  const std::vector<DeviceAddress> blocks{Need(scope.Malloc(0, 1_KiB)),
+                                          Need(scope.Malloc(0, 1_KiB))};
+  worker.FailFree(Internal("not now"));
+  EXPECT_EQ(scope.Close().code(), StatusCode::kInternal);
+  EXPECT_EQ(scope.Close().code(), StatusCode::kInternal) << "they are still there";
+  worker.FailFree(OkStatus());
+  EXPECT_TRUE(IsOk(scope.Close()));
+  EXPECT_EQ(worker.freed(), blocks);
+  EXPECT_TRUE(IsOk(scope.Close())) << "nothing is left";
+  // Not what may be freed yet, or is gone.
+  for (const Status& gone : {DeadlineExceeded("no answer"), InvalidArgument("no block")}) {
+    EXPECT_TRUE(scope.Malloc(0, 1_KiB).ok());
+    worker.FailFree(gone);
+    EXPECT_EQ(scope.Close().code(), gone.code());
+    EXPECT_TRUE(IsOk(scope.Close()));
+    worker.FailFree(OkStatus());
+  }
+  EXPECT_TRUE(scope.Malloc(0, 1_KiB).ok());
+  worker.Lose(Unavailable("it died"));
+  EXPECT_FALSE(orchestrator->Report()[0].up);
+  EXPECT_EQ(scope.Close().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(IsOk(scope.Close()));
+  EXPECT_EQ(worker.freed(), blocks);
 }
 
 TEST_F(OrchestratorCoreTest, AStartThatFailedAtACallableLeavesNothingBehind) {

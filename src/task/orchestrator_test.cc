@@ -164,6 +164,11 @@ TEST_P(OrchestratorTest, T3_AWorkerThatIsNotThereIsAnErrorAtSubmit) {
   const Status wrong = orchestrator_->SubmitGroup(noop, members, missing).status();
   EXPECT_EQ(wrong.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(wrong), HasSubstr("member 1: there is no worker 7"));
+  const std::vector<WorkerId> open{kAnyWorker, 2};
+  EXPECT_THAT(MessageOf(orchestrator_->SubmitGroup(noop, members, open).status()),
+              HasSubstr("member 1: there is no worker 2"));
+  EXPECT_THAT(MessageOf(orchestrator_->SubmitGroup(noop, members, {open.data(), 1}).status()),
+              HasSubstr("1 workers are named for 2 members"));
   const std::vector<Arguments> many(3);
   EXPECT_THAT(MessageOf(orchestrator_->SubmitGroup(noop, many).status()),
               HasSubstr("needs as many workers; there are 2"));
