@@ -260,8 +260,7 @@ TEST_F(OrchestratorCoreTest, AMemberThatNamesNobodyRunsWhereNoOtherMemberDoes) {
   const TaskHandle busy = SubmitTo(0);
   const TaskHandle group = SubmitGroup({kAnyWorker, 2});
   EXPECT_EQ(group.worker(), WorkerId{1}) << "which has nothing to do";
-  EXPECT_EQ(fakes_[1]->posted(), 1U);
-  EXPECT_EQ(fakes_[2]->posted(), 1U);
+  ASSERT_TRUE(fakes_[1]->posted() == 1 && fakes_[2]->posted() == 1);
   for (const WorkerId worker : {0, 1, 2}) fakes_[worker]->Answer();
   EXPECT_TRUE(IsOk(group.Wait(Long())));
 
@@ -274,8 +273,7 @@ TEST_F(OrchestratorCoreTest, AMemberThatNamesNobodyRunsWhereNoOtherMemberDoes) {
   EXPECT_EQ(MessageOf(wrong), "member 1: worker 1 has a member of the group already");
   const std::vector<WorkerId> open{2, kAnyWorker};
   const TaskHandle placed = Need(core_->SubmitGroup(callable_, members, open, {}));
-  EXPECT_EQ(fakes_[1]->posted(), 1U);
-  EXPECT_EQ(fakes_[2]->posted(), 1U);
+  ASSERT_TRUE(fakes_[1]->posted() == 1 && fakes_[2]->posted() == 1);
   for (const WorkerId worker : {1, 2}) fakes_[worker]->Answer();
   EXPECT_TRUE(IsOk(placed.Wait(Long())));
 }
