@@ -1,5 +1,8 @@
 #include "base/biased_mutex.h"
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "base/short_lock.h"
 
 namespace keel {
@@ -15,6 +18,13 @@ BiasedMutex::Owner* BiasedMutex::FindOwner() {
 }
 
 void BiasedMutex::LockSlow() KEEL_NO_THREAD_SAFETY_ANALYSIS {
+  // Before the wait: whoever has others_ may wait for this thread. An owner that is here is busy
+  // only if it has the lock.
+  if (const Owner* const has = owner_.load(std::memory_order_relaxed);
+      has->IsThis() && has->busy.load(std::memory_order_relaxed)) {
+    static_cast<void>(std::fputs("keel: a thread that has a BiasedMutex locks it again\n", stderr));
+    std::abort();
+  }
   others_.Lock();
   const void* const self = Owner::Self();
   Owner* const owner = owner_.load(std::memory_order_relaxed);

@@ -13,7 +13,11 @@
 // identity of one that ended has its word, too.)
 //
 // Any thread may lock it, for as long as a Mutex may be held; who waits sleeps. Not fair, not
-// recursive. Where the kernel has no barrier, or forbids it, it is a plain mutex.
+// recursive: an owner that locks it again ends the process with a message, anybody else waits for
+// ever, as with a Mutex. Where the kernel has no barrier, or forbids it, it is a plain mutex.
+//
+// Who destroys it must know that every Unlock has returned. To have taken it once more does not
+// tell that, as it does of a Mutex: an owner can have it while the one before still is in Unlock.
 #pragma once
 
 #include <atomic>

@@ -188,6 +188,23 @@ TEST_F(BiasedMutexTest, NobodyMeetsInside) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(alone);
   EXPECT_TRUE(twins.Are(times));
+  EXPECT_GT(as_owner, kRounds * BiasedMutex::kStreak / 4) << "it was about owners";
+}
+
+using BiasedMutexDeathTest = BiasedMutexTest;
+
+TEST_F(BiasedMutexDeathTest, AnOwnerThatLocksItAgainIsTold) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto again = [this]() KEEL_NO_THREAD_SAFETY_ANALYSIS {
+    mutex_.Lock();
+    mutex_.Lock();
+  };
+  Take(BiasedMutex::kStreak - 1);
+  EXPECT_FALSE(mutex_.IsOwner());
+  EXPECT_DEATH(again(), "has a BiasedMutex locks it again") << "with the lock that makes it one";
+  Take(BiasedMutex::kStreak);
+  EXPECT_TRUE(mutex_.IsOwner());
+  EXPECT_DEATH(again(), "has a BiasedMutex locks it again");
 }
 
 TEST_F(BiasedMutexTest, AnOwnerCanWaitForACondition) {

@@ -5,7 +5,9 @@
 // that failed has a message in the lane of replies besides, which is written before the word.
 //
 // The word is trusted as little as a lane is (lane.h): its upper half is a checksum of the number,
-// of which the lower half has the lower bits; and no more can be answered than were given.
+// of which the lower half has the lower bits; and no more can be answered than were given. What is
+// answered was read from its lane before, and the lane said so before: who sees the answer finds
+// the room there.
 //
 // One thread writes, one reads; each has its own object, which owns nothing.
 #pragma once

@@ -72,6 +72,16 @@ class FakeWorker final : public Worker {
     const MutexLock lock(mutex_);
     post_ = std::move(status);
   }
+  // From now on Post does not come back until it is let go.
+  void HoldPost(bool hold) {
+    const MutexLock lock(mutex_);
+    hold_post_ = hold;
+    post_held_.NotifyAll();
+  }
+  bool IsHeldInPost() const {
+    const MutexLock lock(mutex_);
+    return in_held_post_;
+  }
   void FailFits(Status status) {
     const MutexLock lock(mutex_);
     fits_ = std::move(status);
@@ -118,6 +128,9 @@ class FakeWorker final : public Worker {
               Deadline deadline) override {
     {
       const MutexLock lock(mutex_);
+      in_held_post_ = hold_post_;
+      while (hold_post_) post_held_.Wait(mutex_);
+      in_held_post_ = false;
       if (!lost_.ok()) return lost_;
       if (!post_.ok()) return post_;
       if (posted_.size() >= kCapacity) return ResourceExhausted("full");
@@ -252,6 +265,9 @@ class FakeWorker final : public Worker {
   mutable std::uint64_t answered_ = 0;  // of a quiet one: tasks
   Status lost_ KEEL_GUARDED_BY(mutex_);
   Status post_ KEEL_GUARDED_BY(mutex_);
+  bool hold_post_ KEEL_GUARDED_BY(mutex_) = false;
+  bool in_held_post_ KEEL_GUARDED_BY(mutex_) = false;
+  CondVar post_held_;
   Status fits_ KEEL_GUARDED_BY(mutex_);
   Status free_ KEEL_GUARDED_BY(mutex_);
   Status register_ KEEL_GUARDED_BY(mutex_);

@@ -96,7 +96,8 @@ struct LaneWorker::State {
     last.ring = static_cast<std::uint32_t>(ring);
     ring_bytes += ring;
   }
-  Status NotSent(Status why);
+  // The worker is lost with it.
+  Status NotSent(const Status& why);
   void GiveBack(const std::vector<Placed>& tensors);
   // Of a task that has ended: copies back what it wrote. True: the porter does so, and the task is
   // `leaving`.
@@ -328,9 +329,9 @@ Status LaneWorker::State::Post(std::uint64_t task, std::uint64_t callable,
     // The size stays the same.
     EncodeTask(number, callable, deadline, placed_arguments, message);
   }
-  if (Status sent = tasks.Put(message); !sent.ok()) {
+  if (const Status sent = tasks.Put(message); !sent.ok()) {
     GiveBack(tensors);
-    return NotSent(std::move(sent));
+    return NotSent(sent);
   }
   Sent(task, deadline, !tensors.empty(), ring);
   if (!tensors.empty()) placed.push_back(std::move(tensors));
@@ -346,9 +347,8 @@ void LaneWorker::State::SendKept() {
             ? next.deadline
             : Deadline::At(next.deadline.when() + (Deadline::Clock::now() - next.since));
     EncodeTask(next.number, next.callable, deadline, next.arguments, message);
-    // There is room: it was counted when it was posted.
     if (const Status sent = tasks.Put(message); !sent.ok()) {
-      Lose(Unavailable(fmt::format("{}: {}", who, sent.message())));
+      static_cast<void>(NotSent(sent));
       return;
     }
     posted[posted.size() - kept.size()].deadline = deadline;
@@ -359,9 +359,15 @@ void LaneWorker::State::SendKept() {
   if (any) tasks.Wake();
 }
 
-Status LaneWorker::State::NotSent(Status why) {
-  if (why.code() != StatusCode::kInternal) return why;
-  Lose(Unavailable(fmt::format("{}: {}", who, why.message())));
+Status LaneWorker::State::NotSent(const Status& why) {
+  // There was room: it was counted for what is not answered, and what is answered was read before,
+  // by whoever serves the lane. To wait for a Collect would be to wait for ever: it may have
+  // nothing to collect.
+  const bool full = why.code() == StatusCode::kResourceExhausted;
+  Lose(Unavailable(full ? fmt::format("{} does not make sense: it has answered tasks that it has "
+                                      "not read, and {}",
+                                      who, why.message())
+                        : fmt::format("{}: {}", who, why.message())));
   return Loss();
 }
 

@@ -71,6 +71,10 @@ Result<std::unique_ptr<Orchestrator>> Orchestrator::Create(OrchestratorOptions o
     return StartProcessWorker;
   }();
   KEEL_ASSIGN(auto core, OrchestratorCore::Create(std::move(options), start));
+  return OrchestratorOf(std::move(core));
+}
+
+std::unique_ptr<Orchestrator> OrchestratorOf(std::shared_ptr<OrchestratorCore> core) {
   return std::unique_ptr<Orchestrator>(new Orchestrator(std::move(core)));
 }
 
@@ -165,9 +169,13 @@ Result<DeviceAddress> Orchestrator::Scope::Malloc(WorkerId worker, Bytes size) {
 
 Status Orchestrator::Scope::Close() {
   Status first;
-  for (const auto& [worker, address, block] : std::exchange(blocks_, {})) {
-    Status status = orchestrator_.Free(worker, address, block);
-    if (!status.ok() && first.ok()) first = std::move(status);
+  for (const Owned& owned : std::exchange(blocks_, {})) {
+    Status status = orchestrator_.Free(owned.worker, owned.address, owned.block);
+    if (status.ok()) continue;
+    if (orchestrator_.core_->Has(owned.worker, owned.address, owned.block)) {
+      blocks_.push_back(owned);
+    }
+    if (first.ok()) first = std::move(status);
   }
   return first;
 }

@@ -256,15 +256,15 @@ Status OrchestratorCore::CheckGroupCall(std::span<const Arguments> members,
                                        members.size(), worker_count()));
   }
   if (!workers.empty() && workers.size() != members.size()) {
-    return InvalidArgument(
-        fmt::format("{} workers are named for {} members: name one for each, or "
-                    "none",
-                    workers.size(), members.size()));
+    return InvalidArgument(fmt::format(
+        "{} workers are named for {} members: name one for each, or any (kAnyWorker), or none",
+        workers.size(), members.size()));
   }
   if (options.worker.has_value()) {
     return InvalidArgument("a group names its workers one by one, not in SubmitOptions");
   }
   for (std::size_t i = 0; i < workers.size(); ++i) {
+    if (workers[i] == kAnyWorker) continue;
     KEEL_TRY(CheckWorker(workers[i]).Annotate(fmt::format("member {}", i)));
   }
   return OkStatus();
@@ -273,11 +273,13 @@ Status OrchestratorCore::CheckGroupCall(std::span<const Arguments> members,
 Status OrchestratorCore::PrepareLocked(Task& task, std::span<const Arguments> members,
                                        std::span<const WorkerId> workers,
                                        const SubmitOptions& options) {
+  const auto named = [&](std::size_t i) -> std::optional<WorkerId> {
+    if (workers.empty()) return options.worker;  // a group has none
+    return workers[i] == kAnyWorker ? std::nullopt : std::optional(workers[i]);
+  };
   task.first.arguments = members[0];
-  task.first.worker = workers.empty() ? options.worker : workers[0];
-  for (std::size_t i = 1; i < members.size(); ++i) {
-    task.rest.push_back({members[i], workers.empty() ? std::nullopt : std::optional(workers[i])});
-  }
+  task.first.worker = named(0);
+  for (std::size_t i = 1; i < members.size(); ++i) task.rest.push_back({members[i], named(i)});
   for (std::size_t i = 0; i < members.size(); ++i) {
     Task::Member& member = task.member(i);
     Status status = PlaceLocked(member.arguments, member.worker, task.blocks);

@@ -106,6 +106,8 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
                         BlockId* block = nullptr) KEEL_EXCLUDES(mutex_);
   Status UnregisterMemory(WorkerId worker, DeviceAddress address, BlockId id = 0)
       KEEL_EXCLUDES(mutex_);
+  // Whether that block is there, and nobody has freed it.
+  bool Has(WorkerId worker, DeviceAddress address, BlockId id) KEEL_EXCLUDES(mutex_);
   Result<Callable> Register(const HostCode& code) KEEL_EXCLUDES(mutex_);
   Result<Callable> Register(const Image& image) KEEL_EXCLUDES(mutex_) {
     return Register(HostCode{nullptr, image, nullptr});
@@ -496,5 +498,8 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   std::thread keeper_;
   std::thread mender_;
 };
+
+// What users have of a core. The only one of it.
+std::unique_ptr<Orchestrator> OrchestratorOf(std::shared_ptr<OrchestratorCore> core);
 
 }  // namespace keel::task

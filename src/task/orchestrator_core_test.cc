@@ -133,109 +133,6 @@ TEST_F(OrchestratorCoreTest, ManyTasksHoldConstantMemory) {
   EXPECT_LE(segments, 512U);
 }
 
-// What a task was made of is used for the next.
-TEST_F(OrchestratorCoreTest, ATaskKnowsNothingOfTheOneWhoseMemoryItHas) {
-  Start(1);
-  std::vector<float> x(4);
-  // Until each that was made has been through it.
-  for (std::size_t i = 0; i < TaskPool::kAtATime; ++i) {
-    const TaskHandle failed = Submit(Arguments().Add(Tag::kOut, On(x)));
-    const TaskHandle aborted = Submit(Arguments().Add(Tag::kIn, On(x)));
-    fakes_[0]->Answer(Internal("broken"));
-    EXPECT_EQ(failed.Wait(Long()).code(), StatusCode::kInternal);
-    EXPECT_EQ(aborted.Wait(Long()).code(), StatusCode::kAborted);
-    // A third one, so that none has the same part each time.
-    const TaskHandle well = Submit();
-    fakes_[0]->Answer();
-    EXPECT_TRUE(IsOk(well.Wait(Long())));
-  }
-  const TaskHandle writer = Submit(Arguments().Add(Tag::kOut, On(x)));
-  const TaskHandle reader = Submit(Arguments().Add(Tag::kIn, On(x)));
-  for (const TaskHandle* task : {&writer, &reader}) {
-    EXPECT_FALSE(task->done());
-    EXPECT_TRUE(IsOk(task->error()));
-  }
-  EXPECT_EQ(writer.worker(), WorkerId{0});
-  EXPECT_EQ(reader.worker(), std::nullopt) << "it has not started";
-  fakes_[0]->Answer();
-  EXPECT_TRUE(IsOk(writer.Wait(Long())));
-  EXPECT_TRUE(IsOk(writer.error()));
-  ASSERT_TRUE(Posted(0, 1));
-  fakes_[0]->Answer();
-  EXPECT_TRUE(IsOk(reader.Wait(Long())));
-}
-
-// The table has it then, alone or with others, and gives it back.
-TEST_F(OrchestratorCoreTest, HandlesMayGoBeforeTheTaskIsDone) {
-  Start(1);
-  std::vector<float> x(4);
-  for (std::size_t i = 0; i < 2 * TaskPool::kAtATime; ++i) {
-    static_cast<void>(Submit());                                       // ends well
-    static_cast<void>(Submit(Arguments().Add(Tag::kOut, On(x))));      // fails
-    TaskHandle aborted = Submit(Arguments().Add(Tag::kInOut, On(x)));  // and this because of it
-    static_cast<void>(Submit(Arguments().Add(Tag::kInOut, On(x))));    // and this
-    TaskHandle copy = aborted;
-    aborted = TaskHandle();
-    EXPECT_EQ(core_->live_tasks(), 4U);
-    fakes_[0]->Answer();
-    EXPECT_TRUE(Soon([&] { return core_->live_tasks() == 3; }));
-    ASSERT_TRUE(Posted(0, 1));
-    fakes_[0]->Answer(Internal("broken"));
-    EXPECT_EQ(copy.Wait(Long()).code(), StatusCode::kAborted);
-    EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
-    EXPECT_EQ(core_->live_tasks(), 0U);
-    const TaskHandle next = Submit();
-    fakes_[0]->Answer();
-    EXPECT_TRUE(IsOk(next.Wait(Long())));
-    EXPECT_EQ(copy.error().code(), StatusCode::kAborted) << "no other task has its memory";
-  }
-}
-
-// At the very moment at which the table lets it go. By the sanitizers, it goes once.
-TEST_F(OrchestratorCoreTest, AHandleMayGoWhileItsTaskEnds) {
-  Start(1);
-  fakes_[0]->SetEager(true);
-  constexpr int kRounds = 2'000;
-  std::vector<TaskHandle> tasks(8);
-  for (int round = 0; round < kRounds; ++round) {
-    for (TaskHandle& task : tasks) task = Submit();
-    const TaskHandle last = tasks.back();
-    std::thread drop([&] {
-      for (TaskHandle& task : tasks) task = TaskHandle();
-    });
-    EXPECT_TRUE(IsOk(last.Wait(Long())));
-    drop.join();
-  }
-  EXPECT_EQ(core_->live_tasks(), 0U);
-}
-
-// And beyond what is kept for that; handles are dropped by another thread meanwhile. By the
-// sanitizers, nothing is lost or used after it has gone.
-TEST_F(OrchestratorCoreTest, MoreHandlesThanAreKeptAreOfTheirOwnTasks) {
-  Start(1);
-  fakes_[0]->SetEager(true);
-  std::vector<TaskHandle> last;
-  for (int round = 0; round < 3; ++round) {
-    std::vector<TaskHandle> tasks(TaskPool::kKept + 100);
-    std::uint64_t before = core_->last_task();
-    std::thread drop([old = std::move(last)]() mutable { old.clear(); });
-    for (TaskHandle& task : tasks) {
-      task = Submit();
-      EXPECT_EQ(task.id(), ++before);
-    }
-    for (const TaskHandle& task : tasks) EXPECT_TRUE(IsOk(task.Wait(Long())));
-    drop.join();
-    last = std::move(tasks);
-  }
-  // Handles outlive the core.
-  const TaskHandle one = last.front();
-  std::thread drop([old = std::move(last)]() mutable { old.clear(); });
-  core_->Stop();
-  core_.reset();
-  drop.join();
-  EXPECT_TRUE(one.done());
-}
-
 // D runs, and touches z. B, which would have come after it, ends early because A fails. What is
 // submitted then still comes after D.
 TEST_F(OrchestratorCoreTest, ATaskThatEndedEarlyStillStandsForWhatItWaitedFor) {
@@ -356,6 +253,29 @@ TEST_F(OrchestratorCoreTest, AGroupOneOfWhoseWorkersIsFoundLostStartsLaterAsAWho
   fakes_[0]->Answer();
   fakes_[1]->Answer();
   EXPECT_TRUE(IsOk(group.Wait(Long())));
+}
+
+TEST_F(OrchestratorCoreTest, AMemberThatNamesNobodyRunsWhereNoOtherMemberDoes) {
+  Start(3);
+  const TaskHandle busy = SubmitTo(0);
+  const TaskHandle group = SubmitGroup({kAnyWorker, 2});
+  EXPECT_EQ(group.worker(), WorkerId{1}) << "which has nothing to do";
+  ASSERT_TRUE(fakes_[1]->posted() == 1 && fakes_[2]->posted() == 1);
+  for (const WorkerId worker : {0, 1, 2}) fakes_[worker]->Answer();
+  EXPECT_TRUE(IsOk(group.Wait(Long())));
+
+  // Its tensors name one, which is no other member's then.
+  const DeviceAddress block = Need(core_->Malloc(1, 1_KiB));
+  const std::vector<Arguments> members{Arguments(), Arguments().Add(Tag::kIn, At<float>(block, 1))};
+  const std::vector<WorkerId> twice{1, kAnyWorker};
+  const Status wrong = core_->SubmitGroup(callable_, members, twice, {}).status();
+  EXPECT_EQ(wrong.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(MessageOf(wrong), "member 1: worker 1 has a member of the group already");
+  const std::vector<WorkerId> open{2, kAnyWorker};
+  const TaskHandle placed = Need(core_->SubmitGroup(callable_, members, open, {}));
+  ASSERT_TRUE(fakes_[1]->posted() == 1 && fakes_[2]->posted() == 1);
+  for (const WorkerId worker : {1, 2}) fakes_[worker]->Answer();
+  EXPECT_TRUE(IsOk(placed.Wait(Long())));
 }
 
 TEST_F(OrchestratorCoreTest, AGroupNamesTheWorkerThatWasGivenUp) {
@@ -525,6 +445,46 @@ TEST_F(OrchestratorCoreTest, T5_AFreeThatMayHappenYetCountsAsFreed) {
   const Arguments arguments = Arguments().Add(Tag::kIn, At<float>(block, 1));
   EXPECT_EQ(core_->Submit(callable_, arguments, {}).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(OrchestratorCoreTest, T5_WhatTheWorkerDoesNotKnowIsGone) {
+  Start(1);
+  const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
+  fakes_[0]->FailFree(InvalidArgument("it was freed before"));
+  EXPECT_THAT(MessageOf(core_->Free(0, block)), HasSubstr("worker 0 (default): it was freed"));
+  fakes_[0]->FailFree(OkStatus());
+  EXPECT_THAT(MessageOf(core_->Free(0, block)), HasSubstr("is not what Malloc returned"));
+  EXPECT_TRUE(fakes_[0]->freed().empty());
+}
+
+TEST_F(OrchestratorCoreTest, T5_AScopeKeepsWhatIsStillThere) {
+  Start(1);
+  FakeWorker& worker = *fakes_[0];
+  const auto orchestrator = OrchestratorOf(std::exchange(core_, nullptr));
+  Orchestrator::Scope scope(*orchestrator);
+  const std::vector<DeviceAddress> blocks{Need(scope.Malloc(0, 1_KiB)),
+                                          Need(scope.Malloc(0, 1_KiB))};
+  worker.FailFree(Internal("not now"));
+  EXPECT_EQ(scope.Close().code(), StatusCode::kInternal);
+  EXPECT_EQ(scope.Close().code(), StatusCode::kInternal) << "they are still there";
+  worker.FailFree(OkStatus());
+  EXPECT_TRUE(IsOk(scope.Close()));
+  EXPECT_EQ(worker.freed(), blocks);
+  EXPECT_TRUE(IsOk(scope.Close())) << "nothing is left";
+  // Not what may be freed yet, or is gone.
+  for (const Status& gone : {DeadlineExceeded("no answer"), InvalidArgument("no block")}) {
+    EXPECT_TRUE(scope.Malloc(0, 1_KiB).ok());
+    worker.FailFree(gone);
+    EXPECT_EQ(scope.Close().code(), gone.code());
+    EXPECT_TRUE(IsOk(scope.Close()));
+    worker.FailFree(OkStatus());
+  }
+  EXPECT_TRUE(scope.Malloc(0, 1_KiB).ok());
+  worker.Lose(Unavailable("it died"));
+  EXPECT_FALSE(orchestrator->Report()[0].up);
+  EXPECT_EQ(scope.Close().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(IsOk(scope.Close()));
+  EXPECT_EQ(worker.freed(), blocks);
 }
 
 TEST_F(OrchestratorCoreTest, AStartThatFailedAtACallableLeavesNothingBehind) {

@@ -395,7 +395,7 @@ TEST_F(KillTest, MailboxesDamagedAtRandomInstants) {
 TEST_F(KillTest, T9_AnOrchestratorKilledAtARandomInstantLeavesNoWorker) {
   const int kills = Soaking() ? 100 : 5;
   std::mt19937 random(9);
-  std::chrono::nanoseconds best = std::chrono::hours(1);
+  std::vector<std::chrono::nanoseconds> times;
   for (int i = 0; i < kills && !HasFailure(); ++i) {
     SCOPED_TRACE("kill " + std::to_string(i));
     std::string program = KEEL_WORKER_HOLDER;
@@ -421,10 +421,11 @@ TEST_F(KillTest, T9_AnOrchestratorKilledAtARandomInstantLeavesNoWorker) {
       ASSERT_TRUE(worker.valid());
       EXPECT_TRUE(EndsWithin(worker, kNever));
     }
-    best = std::min<std::chrono::nanoseconds>(best, std::chrono::steady_clock::now() - before);
+    times.emplace_back(std::chrono::steady_clock::now() - before);
     EXPECT_TRUE(ChildrenOf(parent).empty());
   }
-  EXPECT_LE(best, kOrphanEnds) << "a machine that is loaded may need more, and not each time";
+  ASSERT_FALSE(times.empty());
+  EXPECT_LE(Median(times), kOrphanEnds);
 }
 
 }  // namespace

@@ -72,6 +72,7 @@ TEST_P(OrchestratorLossTest, AScopeDoesNotFreeWhatHasTheAddressOfALostBlock) {
   }
   EXPECT_EQ(scope.Close().code(), StatusCode::kUnavailable);
   EXPECT_TRUE(IsOk(orchestrator_->Free(0, other)));
+  if (lost != other) GTEST_SKIP() << kAddressesVary;
 }
 
 TEST_P(OrchestratorLossTest, ATaskThatHangsEndsAtItsTimeAndTheWorkerComesBack) {

@@ -24,8 +24,8 @@ class OrchestratorMemoryTest : public OrchestratorTest {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(, OrchestratorMemoryTest,
-                         ::testing::Values(Transport::kThread, Transport::kProcess), TransportName);
+INSTANTIATE_TEST_SUITE_P(, OrchestratorMemoryTest, ::testing::ValuesIn(Transports()),
+                         TransportName);
 
 TEST_P(OrchestratorMemoryTest, ManyTasksInARowHoldConstantMemory) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

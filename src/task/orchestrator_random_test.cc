@@ -276,10 +276,13 @@ TEST_P(RandomProgramTest, T1_ComputesWhatASequenceComputes) {
     if (HasFailure()) FAIL() << "seed " << seed;
     can_be_equal |= GetParam() == Transport::kThread || AddressesAreSteady();
   }
-  EXPECT_TRUE(equal_ > 0 || !can_be_equal) << "addresses of two workers";
+  if (can_be_equal) {
+    EXPECT_GT(equal_, 0) << "addresses of two workers";
+  }
   EXPECT_GT(groups_, 0);
   EXPECT_GT(failures_, 0);
   EXPECT_GT(aborted_, 0) << "what came after a failure";
+  if (!can_be_equal) GTEST_SKIP() << kAddressesVary;
 }
 
 }  // namespace

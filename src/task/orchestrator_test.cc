@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <latch>
 #include <thread>
 
 #include "base/forked_child_test.h"
@@ -132,6 +133,7 @@ TEST_P(OrchestratorTest, T1_EqualAddressesOfTwoWorkersAreDifferentMemory) {
   EXPECT_EQ(Download<std::uint32_t>(1, two, 64), std::vector<std::uint32_t>(64, 7));
   EXPECT_TRUE(IsOk(orchestrator_->Free(0, one)));
   EXPECT_EQ(Download<std::uint32_t>(1, two, 64), std::vector<std::uint32_t>(64, 7));
+  if (one != two) GTEST_SKIP() << kAddressesVary;
 }
 
 TEST_P(OrchestratorTest, ArgumentsThatDoNotCheckAreAnErrorAtSubmit) {
@@ -164,6 +166,11 @@ TEST_P(OrchestratorTest, T3_AWorkerThatIsNotThereIsAnErrorAtSubmit) {
   const Status wrong = orchestrator_->SubmitGroup(noop, members, missing).status();
   EXPECT_EQ(wrong.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(wrong), HasSubstr("member 1: there is no worker 7"));
+  const std::vector<WorkerId> open{kAnyWorker, 2};
+  EXPECT_THAT(MessageOf(orchestrator_->SubmitGroup(noop, members, open).status()),
+              HasSubstr("member 1: there is no worker 2"));
+  EXPECT_THAT(MessageOf(orchestrator_->SubmitGroup(noop, members, {open.data(), 1}).status()),
+              HasSubstr("1 workers are named for 2 members"));
   const std::vector<Arguments> many(3);
   EXPECT_THAT(MessageOf(orchestrator_->SubmitGroup(noop, many).status()),
               HasSubstr("needs as many workers; there are 2"));
@@ -301,19 +308,25 @@ TEST_P(OrchestratorTest, CopiesComeAfterTheTasksThatTouchTheirBytesOnTheHost) {
   const TaskHandle reader = Submit(Registered(NoopImage()), Arguments().Add(Tag::kIn, On(read)),
                                    {.worker = 0, .timeout = {}});
   std::atomic<int> copied{0};
+  std::latch begun(2);
   std::thread from([&] {
+    begun.count_down();
     EXPECT_TRUE(IsOk(orchestrator_->CopyFrom(1, read.data(), block, 256_B)));
     EXPECT_TRUE(reader.done());
     ++copied;
   });
   std::thread to([&] {
+    begun.count_down();
     EXPECT_TRUE(IsOk(orchestrator_->CopyTo(1, block, written.data(), 256_B)));
     EXPECT_TRUE(writer.done());
     ++copied;
   });
-  // What they do not touch need not wait.
-  EXPECT_EQ(Download<std::uint32_t>(1, Upload(1, std::vector<std::uint32_t>(64, 3)), 64),
-            std::vector<std::uint32_t>(64, 3));
+  begun.wait();
+  // What they do not touch need not wait. So often that the two would be over, if they could be.
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    EXPECT_EQ(Download<std::uint32_t>(1, Upload(1, std::vector<std::uint32_t>(64, i)), 64),
+              std::vector<std::uint32_t>(64, i));
+  }
   EXPECT_EQ(copied, 0);
   held.Release();
   from.join();

@@ -9,8 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -30,6 +33,26 @@ inline constexpr std::chrono::seconds kOrphanEnds{2};  // of which its runtime s
 #else
 inline constexpr std::chrono::seconds kOrphanEnds{1};
 #endif
+
+// What a machine that is loaded adds to one of several times, it does not add to half of them.
+inline std::chrono::nanoseconds Median(std::vector<std::chrono::nanoseconds> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+// Nanoseconds that a process's threads have run.
+inline std::uint64_t ProcessorTime(pid_t process) {
+  std::uint64_t total = 0;
+  for (const auto& thread :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task")) {
+    std::ifstream file(thread.path() / "schedstat");
+    std::uint64_t nanoseconds = 0;
+    file >> nanoseconds;
+    total += nanoseconds;
+  }
+  return total;
+}
 
 inline std::size_t OpenDescriptors() {
   const std::filesystem::directory_iterator files("/proc/self/fd");
@@ -103,6 +126,10 @@ inline bool AddressesAreSteady() {
   constexpr unsigned long kAsk = 0xffff'ffff;
   return (personality(kAsk) & ADDR_NO_RANDOMIZE) != 0;
 }
+// What a test of such devices says where it found none.
+inline constexpr auto kAddressesVary =
+    "equal addresses of two workers: this system does not let processes have them "
+    "(personality, ADDR_NO_RANDOMIZE)";
 // Makes it so meanwhile, where the system lets it.
 class ScopedSteadyAddresses {
  public:

@@ -5,8 +5,10 @@
 // come after them.
 //
 // Handles are counted. The table is not, which would cost every task an atomic exchange: it leaves
-// a mark in a task that it lets go (`gone_`), and while that is not there a handle is given up
-// under the core's lock, so that the table knows whether it is alone.
+// a mark in a task that it lets go (`gone_`), and while that is not there the last handle is given
+// up under the core's lock, so that the table knows whether it is alone. Of several any but the
+// last is given up without it: nobody may be kept waiting by whoever has that lock for long, as
+// Close does, who needs no more than a number changed.
 //
 // What nobody has any more is kept for the next task (TaskPool).
 #pragma once
@@ -78,7 +80,7 @@ struct alignas(64) TaskHandle::State {
   // Without the core's lock.
   void Release() {
     if (!gone_.load(std::memory_order_acquire)) [[unlikely]] {
-      ReleaseInTable();
+      if (!ReleaseOneOfSeveral()) ReleaseInTable();
     } else if ((handles_.load(std::memory_order_acquire) == 1 ||  // alone, as a look tells
                 handles_.fetch_sub(1, std::memory_order_acq_rel) == 1) &&
                home_.here()) {
@@ -159,6 +161,17 @@ struct alignas(64) TaskHandle::State {
   State(std::shared_ptr<OrchestratorCore> its_core, bool kept)
       : kept_(kept), core(std::move(its_core)) {}
   ~State() = default;
+  // False: it may be the last one.
+  bool ReleaseOneOfSeveral() {
+    std::uint32_t handles = handles_.load(std::memory_order_relaxed);
+    while (handles > 1) {
+      if (handles_.compare_exchange_weak(handles, handles - 1, std::memory_order_acq_rel,
+                                         std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+    return false;
+  }
   void ReleaseInTable();
   void ReturnToPool();
   // Of one that has ended, or was never submitted.

@@ -6,10 +6,14 @@
 #include <cstdlib>
 #include <deque>
 #include <random>
+#include <thread>
 
 #include "base/soon_test.h"
+#include "task/answers.h"
 #include "task/damage_test.h"
+#include "task/orchestrator_core.h"
 #include "task/processes_test.h"
+#include "task/serve.h"
 #include "task/worker_test.h"
 
 namespace keel::task {
@@ -207,6 +211,112 @@ TEST_F(WorkersTest, ATaskThatIsTakenBackIsNoticed) {
   const std::vector<TaskResult> results = Collect(*worker, 1);
   ASSERT_EQ(results.size(), 1U);
   EXPECT_EQ(results[0].status.code(), StatusCode::kUnavailable);
+}
+
+// What answers every task at once, and says that it has read none; or none of their bytes. To
+// requests it says that all is well.
+class UnreadPeer final : public Peer {
+ public:
+  UnreadPeer(std::shared_ptr<Doorbell> doorbell, bool counts_messages)
+      : Peer(killed_),
+        doorbell_(std::move(doorbell)),
+        counts_messages_(counts_messages),
+        thread_([this] { Main(); }) {}
+  ~UnreadPeer() override {
+    Kill();
+    thread_.join();
+  }
+  Region& region() override { return *region_; }
+  DataArea* data() override { return nullptr; }
+  std::string name() const override { return "what reads nothing"; }
+  Status Ended() const override { return killed_ ? Unavailable("was killed") : OkStatus(); }
+  void Kill() override { killed_ = true; }
+  bool WaitEnded(Deadline /*deadline*/) override { return killed_; }
+  int process() const override { return 0; }
+
+ private:
+  void Main() {
+    LaneReader requests(region_->lane(LaneName::kControl));
+    LaneWriter replies(region_->lane(LaneName::kControlReplies));
+    AnswerWriter answers(*region_);
+    LaneState& tasks = *region_->lane(LaneName::kTasks).state;
+    EXPECT_TRUE(
+        IsOk(replies.Write(Encode(Reply{.number = 0, .value = kProtocolVersion, .device = "x"}))));
+    std::vector<std::byte> message;
+    for (; !killed_; std::this_thread::yield()) {
+      if (Need(requests.Read(message))) {
+        const Request request = Need(DecodeRequest(message));
+        if (request.kind == RequestKind::kStop) return;
+        std::uint64_t number = request.number;
+        EXPECT_TRUE(region_->header().ticket.compare_exchange_strong(number, number | kBegun));
+        EXPECT_TRUE(IsOk(replies.Write(Encode(Reply{.number = request.number, .value = 1}))));
+      }
+      const std::uint32_t written = tasks.written.load(std::memory_order_acquire);
+      if (counts_messages_) tasks.read.store(written);
+      if (answers.next() > written) continue;
+      while (answers.next() <= written) EXPECT_TRUE(IsOk(answers.Answer(OkStatus())));
+      doorbell_->Ring();
+    }
+  }
+
+  const std::shared_ptr<Doorbell> doorbell_;
+  const bool counts_messages_;
+  const std::unique_ptr<Region> region_ = Need(Region::CreatePrivate());
+  std::atomic<bool> killed_{false};
+  std::thread thread_;
+};
+
+StartPeer Unread(const std::shared_ptr<Doorbell>& doorbell, bool counts_messages) {
+  return [doorbell, counts_messages]() -> Result<std::unique_ptr<Peer>> {
+    return std::unique_ptr<Peer>(std::make_unique<UnreadPeer>(doorbell, counts_messages));
+  };
+}
+
+// In the end there is no room for the next one, and nothing that would make any.
+TEST_F(WorkersTest, AWorkerThatAnswersWhatItHasNotReadIsLost) {
+  for (const bool counts_messages : {false, true}) {
+    SCOPED_TRACE(counts_messages);
+    const auto worker =
+        Need(LaneWorker::Create("x", doorbell_, Unread(doorbell_, counts_messages), Long()));
+    Arguments arguments;
+    if (counts_messages) {
+      for (std::size_t i = 0; i < Arguments::kMaxScalars; ++i) arguments.AddScalar(i);
+    }
+    Status status;
+    std::uint64_t posted = 0;
+    for (; posted < 5000 && (status = worker->Post(posted, 1, arguments, Deadline::Never())).ok();
+         ++posted) {
+      ASSERT_EQ(Collect(*worker, 1).size(), 1U);
+    }
+    EXPECT_GE(posted, Worker::kCapacity);
+    EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status.ToString();
+    EXPECT_NE(status.message().find("answered tasks that it has not read"), std::string_view::npos)
+        << status.ToString();
+    EXPECT_EQ(worker->Health().message(), status.message());
+  }
+}
+
+// And what it was not given runs elsewhere, or when it was started again.
+TEST_F(WorkersTest, TasksBehindAWorkerThatReadsNothingStillEnd) {
+  OrchestratorOptions options;
+  options.workers.resize(1);
+  const auto core = Need(
+      OrchestratorCore::Create(std::move(options), [](const WorkerStart& start, Deadline deadline) {
+        return LaneWorker::Create("x", start.doorbell, Unread(start.doorbell, false), deadline);
+      }));
+  const Callable noop = Need(core->Register(NoopImage()));
+  for (std::size_t i = 0; i < kLaneSlots; ++i) {
+    ASSERT_TRUE(IsOk(Need(core->Submit(noop, {}, {})).Wait(Long())));
+  }
+  const TaskHandle last = Need(core->Submit(noop, {}, {.worker = {}, .timeout = milliseconds(50)}));
+  const Status status = last.Wait(Deadline::After(std::chrono::seconds(20)));
+  EXPECT_TRUE(last.done()) << status.ToString();
+  const WorkerReport report = core->Report().at(0);
+  EXPECT_EQ(report.restarts, 1U);
+  EXPECT_NE(report.lost.message().find("answered tasks that it has not read"),
+            std::string_view::npos)
+      << report.lost.ToString();
+  core->Stop();
 }
 
 }  // namespace

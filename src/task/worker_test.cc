@@ -183,6 +183,24 @@ TEST_P(WorkerTest, T6_AsManyOfTheLargestTasksAsItTakes) {
   }
 }
 
+// What they took of the lane is free again, by whichever way they were collected.
+TEST_P(WorkerTest, TasksThatWereTakenInOneStepLeaveTheirRoom) {
+  const auto worker = Start();
+  const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
+  Arguments arguments;
+  for (std::size_t i = 0; i < Arguments::kMaxScalars; ++i) arguments.AddScalar(i);
+  const std::size_t ring = PeerOf(*worker).region().lane(LaneName::kTasks).ring.size();
+  std::uint64_t posted = 0;
+  // More than the scalars alone would fill, and one more.
+  for (; posted * Arguments::kMaxScalars * sizeof(std::uint64_t) <= ring; ++posted) {
+    ASSERT_TRUE(IsOk(worker->Post(posted, noop, arguments, Deadline::Never()))) << posted;
+    worker->Wake();
+    ASSERT_TRUE(Soon([&] { return worker->TakeDone() == 1; })) << posted;
+  }
+  EXPECT_TRUE(IsOk(worker->Post(posted, noop, arguments, Deadline::Never())));
+  EXPECT_EQ(Collect(*worker, 1).size(), 1U);
+}
+
 // Only a control call can end the task.
 TEST_P(WorkerTest, T4_ControlWorksWhileATaskRuns) {
   const auto worker = Start();

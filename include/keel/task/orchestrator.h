@@ -73,6 +73,8 @@ enum class Transport : std::uint8_t {
 
 // The number of a worker: its place in OrchestratorOptions::workers.
 using WorkerId = std::uint32_t;
+// In the list of SubmitGroup: this member names no worker.
+inline constexpr WorkerId kAnyWorker = ~WorkerId{0};
 
 // One block of a worker: an address may be that of another block after the worker was lost. 0: that
 // which has the address now.
@@ -195,7 +197,8 @@ class KEEL_EXPORT Orchestrator {
   Result<DeviceAddress> Malloc(WorkerId worker, Bytes size, BlockId* block = nullptr);
   // The address as Malloc returned it (kInvalidArgument). The memory goes when the tasks that were
   // submitted with it are done; the call does not wait for them. After kDeadlineExceeded the block
-  // counts as freed; after another error it is still there.
+  // counts as freed, and after kInvalidArgument, also of the worker, it is not there; after another
+  // error it still is.
   Status Free(WorkerId worker, DeviceAddress address, BlockId block = 0);
   // Wait for the tasks, submitted before, that write the bytes that are read, or touch those that
   // are written, on the worker and on the host. The range must lie in one block of Malloc or
@@ -235,8 +238,9 @@ class KEEL_EXPORT Orchestrator {
                             const SubmitOptions& options = {});
   // One task for each element, all started together or none (but if a worker dies in that very
   // moment: that is a member that fails); done when all are, with the first error. `workers` names
-  // one for each, or is empty. kInvalidArgument: none, more members than workers, a worker twice,
-  // members that depend on each other.
+  // one for each, or kAnyWorker, or is empty: who names none runs where its resident tensors are,
+  // or on any worker that no other member has. kInvalidArgument: none, more members than workers, a
+  // worker twice, members that depend on each other.
   Result<TaskHandle> SubmitGroup(Callable callable, std::span<const Arguments> members,
                                  std::span<const WorkerId> workers = {},
                                  const SubmitOptions& options = {});
@@ -256,7 +260,7 @@ class KEEL_EXPORT Orchestrator {
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
     Result<DeviceAddress> Malloc(WorkerId worker, Bytes size);
-    // What ~Scope does, with the first error.
+    // What ~Scope does, with the first error. Again: what is still there after an error.
     Status Close();
 
    private:
@@ -274,7 +278,8 @@ class KEEL_EXPORT Orchestrator {
   std::size_t live_tasks() const;
 
  private:
-  explicit Orchestrator(std::shared_ptr<class OrchestratorCore> core);
+  friend std::unique_ptr<Orchestrator> OrchestratorOf(std::shared_ptr<class OrchestratorCore> core);
+  explicit Orchestrator(std::shared_ptr<OrchestratorCore> core);
   std::shared_ptr<OrchestratorCore> core_;
   std::atomic<bool> closed_{false};
 };
