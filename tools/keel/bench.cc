@@ -434,7 +434,7 @@ Command AddBench(CLI::App& parent) {
   app->footer(
       "The allocator is as KEEL_ALLOC_CONF says. Times are medians of several rounds, in\n"
       "nanoseconds (graph: microseconds); on a machine that does nothing else they are worth\n"
-      "comparing. graph has one line for each policy: the calling thread's time for a step, the\n"
+      "comparing. graph has one row for each policy: the calling thread's time for a step, the\n"
       "device's, the bytes that the step copies, and its calls of the driver. task has the time\n"
       "of each, and what that is over the bare round trip of its transport; that of mpi needs\n"
       "two workers, as in\n"
