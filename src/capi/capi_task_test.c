@@ -1,5 +1,6 @@
 /* Devices as workers, as a C99 program sees them. Its arguments: orchestration code that adds, some
- * that crashes, and the program of a worker's process. */
+ * that crashes, and the program of a worker's process; or, in its place, "mpi": the program is rank
+ * 0 of a run with two more ranks. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -517,6 +518,28 @@ static uint64_t register_code(keel_orchestrator orchestrator, const char* code) 
   return callable;
 }
 
+static keel_orchestrator test_workers(keel_transport transport, const char* program,
+                                      const char* add) {
+  keel_orchestrator orchestrator = open_workers(transport, program);
+  test_memory(orchestrator);
+  test_image(orchestrator, add);
+  return orchestrator;
+}
+
+static int finish(void) {
+  if (failures == 0) puts("tasks in C do what keel/c_task.h says");
+  return failures == 0 ? 0 : 1;
+}
+
+/* The addresses of ranks are as their own processes have them. */
+static int test_ranks(const char* add, const char* crash) {
+  keel_orchestrator orchestrator = test_workers(KEEL_TRANSPORT_MPI, NULL, add);
+  test_lost_block(orchestrator, register_code(orchestrator, add),
+                  register_code(orchestrator, crash), 0);
+  CHECK(keel_orchestrator_close(orchestrator) == KEEL_STATUS_OK);
+  return finish();
+}
+
 /* With addresses that are the same in every process, where the system lets it. */
 static void test_lost_blocks(const char* add, const char* crash, const char* program) {
   const int before = personality(0xffffffff);
@@ -538,24 +561,21 @@ int main(int argc, char** argv) {
   struct state state = {0, 0};
   uint64_t callable = 0;
   if (argc != 4) {
-    fputs("usage: capi_task_c_test ADDING-CODE CRASHING-CODE WORKER-PROGRAM\n", stderr);
+    fputs("usage: capi_task_c_test ADDING-CODE CRASHING-CODE WORKER-PROGRAM|mpi\n", stderr);
     return 2;
   }
+  if (strcmp(argv[3], "mpi") == 0) return test_ranks(argv[1], argv[2]);
   if (keel_device_open("sim:1", &device) != KEEL_STATUS_OK) {
     fail(__LINE__, "keel_device_open");
     return 1;
   }
-  orchestrator = open_workers(KEEL_TRANSPORT_THREAD, NULL);
-  test_memory(orchestrator);
-  test_image(orchestrator, argv[1]);
+  orchestrator = test_workers(KEEL_TRANSPORT_THREAD, NULL, argv[1]);
   test_function(orchestrator, device);
   CHECK(keel_orchestrator_close(orchestrator) == KEEL_STATUS_OK);
   WRONG(keel_orchestrator_close(orchestrator), "orchestrator that was closed");
   WRONG(keel_orchestrator_wait_all(orchestrator, 0), "orchestrator that was closed");
 
-  orchestrator = open_workers(KEEL_TRANSPORT_PROCESS, argv[3]);
-  test_memory(orchestrator);
-  test_image(orchestrator, argv[1]);
+  orchestrator = test_workers(KEEL_TRANSPORT_PROCESS, argv[3], argv[1]);
   REFUSED(keel_orchestrator_register_function(orchestrator, add, &state, destroy_state, NULL, 0,
                                               &callable),
           KEEL_STATUS_UNIMPLEMENTED, "register an image");
@@ -567,6 +587,5 @@ int main(int argc, char** argv) {
   CHECK(keel_device_open("sim:0", &other) == KEEL_STATUS_OK);
   CHECK(keel_device_forget(other) == KEEL_STATUS_OK);
   CHECK(keel_device_forget(device) == KEEL_STATUS_OK);
-  if (failures == 0) puts("tasks in C do what keel/c_task.h says");
-  return failures == 0 ? 0 : 1;
+  return finish();
 }
