@@ -39,8 +39,8 @@ extern "C" {
  */
 
 /* Which functions there are: 1 is the first, 2 has graphs, 3 has tasks, 4 has physical memory and
- * re-recorders. Later ones have what earlier ones have. */
-#define KEEL_C_LEVEL 4
+ * re-recorders, 5 names a worker's blocks. Later ones have what earlier ones have. */
+#define KEEL_C_LEVEL 5
 
 /* Of the library that runs, which may be newer than this header. */
 KEEL_C_EXPORT int32_t keel_c_level(void);

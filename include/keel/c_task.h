@@ -91,6 +91,29 @@ KEEL_C_EXPORT keel_status keel_worker_register_memory(keel_orchestrator orchestr
 KEEL_C_EXPORT keel_status keel_worker_unregister_memory(keel_orchestrator orchestrator,
                                                         uint32_t worker, uint64_t address);
 
+/* The same, for programs whose workers may be lost: a worker that was started again is empty, and a
+ * new block may have the address of one that was lost. `block` is the number of one block, which no
+ * other has; calls with it are KEEL_STATUS_UNAVAILABLE once that was lost, whoever has the address
+ * then. 0: the block that has the address now. For tasks: keel_submit_options. */
+KEEL_C_EXPORT keel_status keel_worker_malloc_block(keel_orchestrator orchestrator, uint32_t worker,
+                                                   uint64_t size, uint64_t* address,
+                                                   uint64_t* block);
+KEEL_C_EXPORT keel_status keel_worker_free_block(keel_orchestrator orchestrator, uint32_t worker,
+                                                 uint64_t address, uint64_t block);
+KEEL_C_EXPORT keel_status keel_worker_copy_to_block(keel_orchestrator orchestrator, uint32_t worker,
+                                                    uint64_t destination, const void* source,
+                                                    uint64_t size, uint64_t block);
+KEEL_C_EXPORT keel_status keel_worker_copy_from_block(keel_orchestrator orchestrator,
+                                                      uint32_t worker, void* destination,
+                                                      uint64_t source, uint64_t size,
+                                                      uint64_t block);
+KEEL_C_EXPORT keel_status keel_worker_register_block(keel_orchestrator orchestrator,
+                                                     uint32_t worker, uint64_t address,
+                                                     uint64_t size, uint64_t* block);
+KEEL_C_EXPORT keel_status keel_worker_unregister_block(keel_orchestrator orchestrator,
+                                                       uint32_t worker, uint64_t address,
+                                                       uint64_t block);
+
 typedef struct keel_worker_report {
   size_t struct_size;
   char device[64];
@@ -256,6 +279,12 @@ typedef struct keel_submit_options {
   size_t struct_size;
   const uint32_t* worker; /* NULL: where its resident tensors are, or anywhere */
   int64_t timeout_ns;     /* 0: as the orchestrator's tasks; < 0: for ever */
+  /* Of each resident tensor that has elements, in their order, of a group all members' one after
+   * the other: the number of its block (keel_worker_malloc_block), KEEL_STATUS_UNAVAILABLE if that
+   * was lost; 0: the block that has the address now. None: their addresses decide. Read during the
+   * call. */
+  const uint64_t* blocks;
+  size_t block_count;
 } keel_submit_options;
 
 /* `arguments` and `options` may be NULL. An error names the argument, and nothing was submitted. */

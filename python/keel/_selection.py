@@ -16,16 +16,19 @@ current: ContextVar[str] = ContextVar("keel device", default="")
 
 def name_of(device: DeviceLike) -> str:
     """The full name of a device that is there. Opens nothing."""
-    if device is None:
-        return _keel.full_name(current.get())
+    return _keel.full_name(current.get() if device is None else words_of(device))
+
+
+def words_of(device: int | str) -> str:
+    """As it was said: for a process that may have other devices than this one."""
     if isinstance(device, str):
         if not device:
             raise ValueError('an empty name is no device; "sim:0" or 0 is one')
-        return _keel.full_name(device)
+        return device
     if isinstance(device, int) and not isinstance(device, bool):
         if device < 0:
             raise ValueError(f"devices are numbered from 0, not {device}")
-        return _keel.full_name(str(device))
+        return str(device)
     raise TypeError(
         f'a device is None (the current one), a number or a name such as "sim:0", not '
         f"{type(device).__name__}"

@@ -37,7 +37,7 @@ from keel import _keel
 from keel._array import Array, ShapeLike, _shape_of
 from keel._dtypes import DTypeLike, dtype_of
 from keel._program import f32, f64, i32, i64, u32, u64
-from keel._selection import DeviceLike, name_of
+from keel._selection import DeviceLike, name_of, words_of
 from keel._spans import span_of
 from keel._task_arguments import (
     Arguments,
@@ -237,7 +237,8 @@ class Orchestrator:
 
     ``devices`` are names or numbers; a device may be named several times. ``transport``: workers
     are ``"thread"``s of this process, which share its allocators, each a ``"process"`` of its own,
-    or ranks of the ``"mpi"`` run that this process is rank 0 of. ``orchestration``: who runs the
+    or ranks of the ``"mpi"`` run that this process is rank 0 of; None is then the device that
+    ``keel worker`` was told, or the default one of its machine. ``orchestration``: who runs the
     code of images, ``"auto"``, ``"device"`` or ``"host"``. Times are in seconds; ``task_timeout``
     None: a task may run for ever.
 
@@ -267,7 +268,11 @@ class Orchestrator:
     ) -> None:
         if isinstance(devices, (str, int)):
             devices = (devices,)
-        self._devices = [name_of(device) for device in devices]
+        # Ranks may be on other machines, and have chosen a device themselves.
+        names = [
+            ("" if device is None else words_of(device)) if transport == "mpi" else name_of(device)
+            for device in devices
+        ]
         self._transport = transport
         program, words = os.fspath(worker_program), list[str]()
         # How workers with Python find what is registered; None: they have none.
@@ -290,7 +295,7 @@ class Orchestrator:
         # Registered memory, by its block, until it is unregistered.
         self._foreign: dict[int, object] = {}
         self._raw = _keel.create_orchestrator(
-            self._devices,
+            names,
             transport,
             orchestration,
             task_timeout,
@@ -302,6 +307,7 @@ class Orchestrator:
             words,
         )
         _live.add(self)
+        self._devices = [report.device for report in self.report()]
 
     @property
     def devices(self) -> list[str]:

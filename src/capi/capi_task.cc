@@ -114,6 +114,10 @@ Result<task::SubmitOptions> OptionsOf(const keel_submit_options* from) {
   if (given.timeout_ns != 0) {
     options.timeout = std::chrono::nanoseconds(given.timeout_ns < 0 ? 0 : given.timeout_ns);
   }
+  if (given.block_count != 0) {
+    KEEL_TRY(NotNull(given.blocks, "options->blocks"));
+    options.blocks = {given.blocks, given.block_count};
+  }
   return options;
 }
 
@@ -146,6 +150,27 @@ keel_status OnTask(const char* function, keel_task task, Body body) {
     KEEL_ASSIGN(const auto object, Find(task));
     return body(object->task);
   });
+}
+
+// `block` may be null.
+Status Malloc(task::Orchestrator& orchestrator, std::uint32_t worker, std::uint64_t size,
+              std::uint64_t* address, task::BlockId* block) {
+  KEEL_TRY(NotNull(address, "address"));
+  KEEL_ASSIGN(const DeviceAddress made, orchestrator.Malloc(worker, Bytes(size), block));
+  *address = made.value();
+  return OkStatus();
+}
+
+Status CopyTo(task::Orchestrator& orchestrator, std::uint32_t worker, std::uint64_t destination,
+              const void* source, std::uint64_t size, task::BlockId block) {
+  if (size != 0) KEEL_TRY(NotNull(source, "source"));
+  return orchestrator.CopyTo(worker, DeviceAddress(destination), source, Bytes(size), block);
+}
+
+Status CopyFrom(task::Orchestrator& orchestrator, std::uint32_t worker, void* destination,
+                std::uint64_t source, std::uint64_t size, task::BlockId block) {
+  if (size != 0) KEEL_TRY(NotNull(destination, "destination"));
+  return orchestrator.CopyFrom(worker, destination, DeviceAddress(source), Bytes(size), block);
 }
 
 }  // namespace
@@ -203,11 +228,16 @@ keel_status keel_orchestrator_wait_all(keel_orchestrator orchestrator, int64_t t
 
 keel_status keel_worker_malloc(keel_orchestrator orchestrator, uint32_t worker, uint64_t size,
                                uint64_t* address) {
+  return capi::On(__func__, orchestrator, [&](Orchestrator& its) {
+    return capi::Malloc(its, worker, size, address, nullptr);
+  });
+}
+
+keel_status keel_worker_malloc_block(keel_orchestrator orchestrator, uint32_t worker, uint64_t size,
+                                     uint64_t* address, uint64_t* block) {
   return capi::On(__func__, orchestrator, [&](Orchestrator& its) -> Status {
-    KEEL_TRY(capi::NotNull(address, "address"));
-    KEEL_ASSIGN(const DeviceAddress block, its.Malloc(worker, Bytes(size)));
-    *address = block.value();
-    return OkStatus();
+    KEEL_TRY(capi::NotNull(block, "block"));
+    return capi::Malloc(its, worker, size, address, block);
   });
 }
 
@@ -216,19 +246,40 @@ keel_status keel_worker_free(keel_orchestrator orchestrator, uint32_t worker, ui
                   [&](Orchestrator& its) { return its.Free(worker, DeviceAddress(address)); });
 }
 
+keel_status keel_worker_free_block(keel_orchestrator orchestrator, uint32_t worker,
+                                   uint64_t address, uint64_t block) {
+  return capi::On(__func__, orchestrator, [&](Orchestrator& its) {
+    return its.Free(worker, DeviceAddress(address), block);
+  });
+}
+
 keel_status keel_worker_copy_to(keel_orchestrator orchestrator, uint32_t worker,
                                 uint64_t destination, const void* source, uint64_t size) {
-  return capi::On(__func__, orchestrator, [&](Orchestrator& its) -> Status {
-    if (size != 0) KEEL_TRY(capi::NotNull(source, "source"));
-    return its.CopyTo(worker, DeviceAddress(destination), source, Bytes(size));
+  return capi::On(__func__, orchestrator, [&](Orchestrator& its) {
+    return capi::CopyTo(its, worker, destination, source, size, 0);
+  });
+}
+
+keel_status keel_worker_copy_to_block(keel_orchestrator orchestrator, uint32_t worker,
+                                      uint64_t destination, const void* source, uint64_t size,
+                                      uint64_t block) {
+  return capi::On(__func__, orchestrator, [&](Orchestrator& its) {
+    return capi::CopyTo(its, worker, destination, source, size, block);
   });
 }
 
 keel_status keel_worker_copy_from(keel_orchestrator orchestrator, uint32_t worker,
                                   void* destination, uint64_t source, uint64_t size) {
-  return capi::On(__func__, orchestrator, [&](Orchestrator& its) -> Status {
-    if (size != 0) KEEL_TRY(capi::NotNull(destination, "destination"));
-    return its.CopyFrom(worker, destination, DeviceAddress(source), Bytes(size));
+  return capi::On(__func__, orchestrator, [&](Orchestrator& its) {
+    return capi::CopyFrom(its, worker, destination, source, size, 0);
+  });
+}
+
+keel_status keel_worker_copy_from_block(keel_orchestrator orchestrator, uint32_t worker,
+                                        void* destination, uint64_t source, uint64_t size,
+                                        uint64_t block) {
+  return capi::On(__func__, orchestrator, [&](Orchestrator& its) {
+    return capi::CopyFrom(its, worker, destination, source, size, block);
   });
 }
 
@@ -239,10 +290,25 @@ keel_status keel_worker_register_memory(keel_orchestrator orchestrator, uint32_t
   });
 }
 
+keel_status keel_worker_register_block(keel_orchestrator orchestrator, uint32_t worker,
+                                       uint64_t address, uint64_t size, uint64_t* block) {
+  return capi::On(__func__, orchestrator, [&](Orchestrator& its) -> Status {
+    KEEL_TRY(capi::NotNull(block, "block"));
+    return its.RegisterMemory(worker, DeviceAddress(address), Bytes(size), block);
+  });
+}
+
 keel_status keel_worker_unregister_memory(keel_orchestrator orchestrator, uint32_t worker,
                                           uint64_t address) {
   return capi::On(__func__, orchestrator, [&](Orchestrator& its) {
     return its.UnregisterMemory(worker, DeviceAddress(address));
+  });
+}
+
+keel_status keel_worker_unregister_block(keel_orchestrator orchestrator, uint32_t worker,
+                                         uint64_t address, uint64_t block) {
+  return capi::On(__func__, orchestrator, [&](Orchestrator& its) {
+    return its.UnregisterMemory(worker, DeviceAddress(address), block);
   });
 }
 

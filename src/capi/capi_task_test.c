@@ -1,8 +1,11 @@
-/* Devices as workers, as a C99 program sees them. Its arguments: orchestration code that adds, and
- * the program of a worker's process. */
+/* Devices as workers, as a C99 program sees them. Its arguments: orchestration code that adds, some
+ * that crashes, and the program of a worker's process; or, in its place, "mpi": the program is rank
+ * 0 of a run with two more ranks. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 
 #include "capi/capi_test.h"
 #include "keel/c.h"
@@ -346,6 +349,19 @@ static keel_status outcome_of(keel_orchestrator orchestrator, uint64_t callable,
   return status;
 }
 
+/* Memory that is registered again is another block. */
+static void test_registered_block(keel_orchestrator orchestrator, uint64_t foreign) {
+  uint64_t first = 0, second = 0;
+  WRONG(keel_worker_register_block(orchestrator, 1, foreign, kBytes, NULL), "block is NULL");
+  CHECK(keel_worker_register_block(orchestrator, 1, foreign, kBytes, &first) == KEEL_STATUS_OK);
+  CHECK(keel_worker_unregister_block(orchestrator, 1, foreign, first) == KEEL_STATUS_OK);
+  CHECK(keel_worker_register_block(orchestrator, 1, foreign, kBytes, &second) == KEEL_STATUS_OK);
+  CHECK(first != 0 && second != 0 && first != second);
+  REFUSED(keel_worker_unregister_block(orchestrator, 1, foreign, first), KEEL_STATUS_UNAVAILABLE,
+          "another one is there now");
+  CHECK(keel_worker_unregister_block(orchestrator, 1, foreign, second) == KEEL_STATUS_OK);
+}
+
 static void test_function(keel_orchestrator orchestrator, keel_device device) {
   struct state state = {0, 0};
   uint64_t size = 0, callable = 0, foreign = 0;
@@ -377,6 +393,7 @@ static void test_function(keel_orchestrator orchestrator, keel_device device) {
   test_task(orchestrator, callable, foreign);
   CHECK(state.calls == 1);
   CHECK(keel_worker_unregister_memory(orchestrator, 1, foreign) == KEEL_STATUS_OK);
+  test_registered_block(orchestrator, foreign);
   CHECK(keel_free(device, foreign) == KEEL_STATUS_OK);
 
   REFUSED(outcome_of(orchestrator, callable, 1), KEEL_STATUS_ALREADY_EXISTS, "ALREADY_EXISTS");
@@ -395,40 +412,180 @@ static void test_function(keel_orchestrator orchestrator, keel_device device) {
   CHECK(state.destroyed == 1);
 }
 
+/* Ends the process of worker 0, which is started again when it is asked for something. */
+static void lose_worker(keel_orchestrator orchestrator, uint64_t crash) {
+  const uint32_t worker = 0;
+  keel_submit_options options;
+  keel_task task = NULL;
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.worker = &worker;
+  CHECK(keel_task_submit(orchestrator, crash, NULL, &options, &task) == KEEL_STATUS_OK);
+  REFUSED(keel_task_wait(task, -1), KEEL_STATUS_UNAVAILABLE, "SIGSEGV");
+  CHECK(keel_task_close(task) == KEEL_STATUS_OK);
+}
+
+/* c = a + a, with both a at `address`. */
+static keel_status submit_with(keel_orchestrator orchestrator, uint64_t add, uint64_t address,
+                               const keel_submit_options* options) {
+  keel_tensor tensors[3];
+  const keel_tag tags[3] = {KEEL_TAG_IN, KEEL_TAG_IN, KEEL_TAG_OUT};
+  keel_task_arguments arguments;
+  keel_task task = NULL;
+  keel_status status;
+  tensors[0] = tensors[1] = resident_tensor(address);
+  tensors[2] = host_tensor(c);
+  memset(&arguments, 0, sizeof arguments);
+  arguments.struct_size = sizeof arguments;
+  arguments.tensors = tensors;
+  arguments.tags = tags;
+  arguments.tensor_count = 3;
+  status = keel_task_submit(orchestrator, add, &arguments, options, &task);
+  if (status != KEEL_STATUS_OK) return status;
+  CHECK(keel_task_wait(task, -1) == KEEL_STATUS_OK);
+  CHECK(keel_task_close(task) == KEEL_STATUS_OK);
+  return status;
+}
+
+/* A block that was lost with its worker's process, and another one with its address. */
+static void test_lost_block(keel_orchestrator orchestrator, uint64_t add, uint64_t crash,
+                            int steady) {
+  uint64_t lost = 0, address = 0, old = 0, fresh = 0;
+  uint64_t two[3];
+  keel_submit_options options;
+  /* The first process may have other addresses than those that are started again. */
+  lose_worker(orchestrator, crash);
+  WRONG(keel_worker_malloc_block(orchestrator, 0, kBytes, &lost, NULL), "block is NULL");
+  WRONG(keel_worker_malloc_block(orchestrator, 0, kBytes, NULL, &old), "address is NULL");
+  CHECK(keel_worker_malloc_block(orchestrator, 0, kBytes, &lost, &old) == KEEL_STATUS_OK);
+  fill(a, 4);
+  CHECK(keel_worker_copy_to_block(orchestrator, 0, lost, a, kBytes, old) == KEEL_STATUS_OK);
+  lose_worker(orchestrator, crash);
+  CHECK(keel_worker_malloc_block(orchestrator, 0, kBytes, &address, &fresh) == KEEL_STATUS_OK);
+  CHECK(old != 0 && fresh != 0 && old != fresh);
+  if (steady) CHECK(address == lost); /* the premise */
+  fill(a, 5);
+  CHECK(keel_worker_copy_to_block(orchestrator, 0, address, a, kBytes, fresh) == KEEL_STATUS_OK);
+
+  /* Who means the one that was lost gets nothing of the other, and does nothing to it. */
+  fill(b, 7);
+  fill(c, 0);
+  REFUSED(keel_worker_copy_to_block(orchestrator, 0, lost, b, kBytes, old), KEEL_STATUS_UNAVAILABLE,
+          "lost");
+  REFUSED(keel_worker_copy_from_block(orchestrator, 0, c, lost, kBytes, old),
+          KEEL_STATUS_UNAVAILABLE, "lost");
+  CHECK(all(c, 0));
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.blocks = two;
+  options.block_count = 2;
+  two[0] = fresh;
+  two[1] = old;
+  REFUSED(submit_with(orchestrator, add, address, &options), KEEL_STATUS_UNAVAILABLE, "lost");
+  REFUSED(keel_worker_free_block(orchestrator, 0, lost, old), KEEL_STATUS_UNAVAILABLE, "lost");
+  WRONG(keel_worker_copy_to_block(orchestrator, 0, address, NULL, kBytes, fresh), "source is NULL");
+  WRONG(keel_worker_copy_from_block(orchestrator, 0, NULL, address, kBytes, fresh),
+        "destination is NULL");
+
+  /* Who means the other, or whatever is there, gets it. */
+  options.blocks = NULL;
+  WRONG(submit_with(orchestrator, add, address, &options), "options->blocks is NULL");
+  options.blocks = two;
+  options.block_count = 1;
+  WRONG(submit_with(orchestrator, add, address, &options), "1 blocks are named");
+  options.block_count = 2;
+  two[1] = 0;
+  CHECK(submit_with(orchestrator, add, address, &options) == KEEL_STATUS_OK && all(c, 10));
+  /* A caller from before there were numbers, whose struct ends there. */
+  two[1] = old;
+  options.struct_size = offsetof(keel_submit_options, blocks);
+  fill(c, 0);
+  CHECK(submit_with(orchestrator, add, address, &options) == KEEL_STATUS_OK && all(c, 10));
+  CHECK(keel_worker_copy_from_block(orchestrator, 0, c, address, kBytes, fresh) == KEEL_STATUS_OK);
+  CHECK(all(c, 5));
+  CHECK(keel_worker_copy_from_block(orchestrator, 0, b, address, kBytes, 0) == KEEL_STATUS_OK);
+  CHECK(all(b, 5));
+  CHECK(keel_worker_free_block(orchestrator, 0, address, fresh) == KEEL_STATUS_OK);
+  REFUSED(keel_worker_free_block(orchestrator, 0, address, fresh), KEEL_STATUS_UNAVAILABLE,
+          "freed");
+}
+
+static uint64_t register_code(keel_orchestrator orchestrator, const char* code) {
+  uint64_t size = 0, callable = 0;
+  void* image = build_image(code, &size);
+  CHECK(keel_orchestrator_register_image(orchestrator, image, size, &callable) == KEEL_STATUS_OK);
+  free(image);
+  return callable;
+}
+
+static keel_orchestrator test_workers(keel_transport transport, const char* program,
+                                      const char* add) {
+  keel_orchestrator orchestrator = open_workers(transport, program);
+  test_memory(orchestrator);
+  test_image(orchestrator, add);
+  return orchestrator;
+}
+
+static int finish(void) {
+  if (failures == 0) puts("tasks in C do what keel/c_task.h says");
+  return failures == 0 ? 0 : 1;
+}
+
+/* The addresses of ranks are as their own processes have them. */
+static int test_ranks(const char* add, const char* crash) {
+  keel_orchestrator orchestrator = test_workers(KEEL_TRANSPORT_MPI, NULL, add);
+  test_lost_block(orchestrator, register_code(orchestrator, add),
+                  register_code(orchestrator, crash), 0);
+  CHECK(keel_orchestrator_close(orchestrator) == KEEL_STATUS_OK);
+  return finish();
+}
+
+/* With addresses that are the same in every process, where the system lets it. */
+static void test_lost_blocks(const char* add, const char* crash, const char* program) {
+  const int before = personality(0xffffffff);
+  int steady;
+  keel_orchestrator orchestrator;
+  personality((unsigned long)before | ADDR_NO_RANDOMIZE);
+  steady = (personality(0xffffffff) & ADDR_NO_RANDOMIZE) != 0;
+  if (!steady) puts("the system gives every process other addresses: blocks have none twice");
+  orchestrator = open_workers(KEEL_TRANSPORT_PROCESS, program);
+  test_lost_block(orchestrator, register_code(orchestrator, add),
+                  register_code(orchestrator, crash), steady);
+  CHECK(keel_orchestrator_close(orchestrator) == KEEL_STATUS_OK);
+  personality((unsigned long)before);
+}
+
 int main(int argc, char** argv) {
   keel_orchestrator orchestrator = NULL;
   keel_device device = NULL, other = NULL;
   struct state state = {0, 0};
   uint64_t callable = 0;
-  if (argc != 3) {
-    fputs("usage: capi_task_c_test ORCHESTRATION-CODE WORKER-PROGRAM\n", stderr);
+  if (argc != 4) {
+    fputs("usage: capi_task_c_test ADDING-CODE CRASHING-CODE WORKER-PROGRAM|mpi\n", stderr);
     return 2;
   }
+  if (strcmp(argv[3], "mpi") == 0) return test_ranks(argv[1], argv[2]);
   if (keel_device_open("sim:1", &device) != KEEL_STATUS_OK) {
     fail(__LINE__, "keel_device_open");
     return 1;
   }
-  orchestrator = open_workers(KEEL_TRANSPORT_THREAD, NULL);
-  test_memory(orchestrator);
-  test_image(orchestrator, argv[1]);
+  orchestrator = test_workers(KEEL_TRANSPORT_THREAD, NULL, argv[1]);
   test_function(orchestrator, device);
   CHECK(keel_orchestrator_close(orchestrator) == KEEL_STATUS_OK);
   WRONG(keel_orchestrator_close(orchestrator), "orchestrator that was closed");
   WRONG(keel_orchestrator_wait_all(orchestrator, 0), "orchestrator that was closed");
 
-  orchestrator = open_workers(KEEL_TRANSPORT_PROCESS, argv[2]);
-  test_memory(orchestrator);
-  test_image(orchestrator, argv[1]);
+  orchestrator = test_workers(KEEL_TRANSPORT_PROCESS, argv[3], argv[1]);
   REFUSED(keel_orchestrator_register_function(orchestrator, add, &state, destroy_state, NULL, 0,
                                               &callable),
           KEEL_STATUS_UNIMPLEMENTED, "register an image");
   CHECK(state.destroyed == 0); /* it stays the caller's */
   CHECK(keel_orchestrator_close(orchestrator) == KEEL_STATUS_OK);
+  test_lost_blocks(argv[1], argv[2], argv[3]);
 
   /* With their last handles the devices are closed, and their threads end. */
   CHECK(keel_device_open("sim:0", &other) == KEEL_STATUS_OK);
   CHECK(keel_device_forget(other) == KEEL_STATUS_OK);
   CHECK(keel_device_forget(device) == KEEL_STATUS_OK);
-  if (failures == 0) puts("tasks in C do what keel/c_task.h says");
-  return failures == 0 ? 0 : 1;
+  return finish();
 }

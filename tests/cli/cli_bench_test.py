@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import unittest
 
 from command_line import ESCAPE, CliTest, keel, keel_on_terminal
@@ -164,12 +165,14 @@ class GraphTest(CliTest):
                              {"resident": 0, "copy": 96 * 4096, "copy-table": 96 * 4096 + 256}[policy])
 
     def test_remap(self):
-        found = self.costs("--commands", "10", "--policy", "remap", "--moving", "one,half")
-        self.assertEqual(sorted(found), [(10, moving, 1 << 20, kind, "remap")
-                                         for moving in ("half", "one")
+        found = self.costs("--commands", "10,100", "--policy", "remap")
+        self.assertEqual(sorted(found), [(commands, moving, 1 << 20, kind, "remap")
+                                         for commands in (10, 100)
+                                         for moving in ("all", "half", "one")
                                          for kind in ("explicit", "traced")])
-        for (_, moving, _, _, _), entry in found.items():
-            moved = 1 if moving == "one" else 5
+        for (commands, moving, _, _, _), entry in found.items():
+            bindings = min(commands, 64)
+            moved = {"one": 1, "half": bindings // 2, "all": bindings}[moving]
             self.assertEqual(entry["driver_calls"], {"Map": moved, "Unmap": moved,
                                                      "SetAccess": moved, "LaunchGraph": 1})
 
@@ -181,6 +184,19 @@ class GraphTest(CliTest):
         self.assertRegex(run.stdout, r"(?m)^ +10  explicit +4 KiB  one +patch +[\d.]+ +[\d.]+ +0 B"
                                      r"  SetNodeParams 2, LaunchGraph 1$")
         self.assertRegex(run.stdout, r"(?m)^auto reckons with [\d.]+ us of the host to rewrite a command")
+
+    def test_text_has_every_kind_of_call(self):
+        run = keel("bench", "graph", "--commands", "10", "--moving", "one", "--policy",
+                   "re-record,remap")
+        self.assert_ok(run)
+        # Where they are many, in two lines, of which the second has nothing else.
+        self.assertEqual(len(re.findall(
+            r"(?m)^ +10  \w+ +\d [KM]iB  one +re-record .*  LaunchKernel 10, BeginCapture 1,"
+            r" DestroyExec 1, DestroyGraph 1,\n +EndCapture 1, Instantiate 1, LaunchGraph 1$",
+            run.stdout)), 4)
+        self.assertEqual(len(re.findall(
+            r"(?m)^ +10  \w+ +1 MiB  one +remap .*  LaunchGraph 1, Map 1, SetAccess 1, Unmap 1$",
+            run.stdout)), 2)
 
     def test_mistakes(self):
         self.assert_fails(keel("bench", "graph", "--policy", "hope"), 2, "'hope'", "re-record")

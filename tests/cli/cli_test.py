@@ -10,11 +10,13 @@ from command_line import ESCAPE, KEEL, CliTest, environment, keel, keel_on_termi
 
 
 class HelpTest(CliTest):
+    SUBCOMMANDS = ("info", "demo", "replay", "report", "bench", "run", "worker")
+
     def test_top(self):
         for flag in ("--help", "-h"):
             run = keel(flag)
             self.assert_ok(run)
-            for text in ("info", "demo", "--help", "--version", "KEEL_DRIVER", "KEEL_SIM",
+            for text in (*self.SUBCOMMANDS, "--help", "--version", "KEEL_DRIVER", "KEEL_SIM",
                          "KEEL_ALLOC_CONF", "KEEL_LOG", "NO_COLOR"):
                 self.assertIn(text, run.stdout)
 
@@ -41,12 +43,39 @@ class HelpTest(CliTest):
     def test_bench(self):
         run = keel("bench", "--help")
         self.assert_ok(run)
-        for text in ("WHAT", "alloc", "churn", "host", "h2d", "--driver NAME",
-                     "--device [NAME:]N", "--json", "KEEL_ALLOC_CONF"):
+        for text in ("WHAT", "alloc:", "churn:", "graph:", "host:", "h2d:", "primitives:", "task:", "train:",
+                     "--driver NAME", "--device [NAME:]N", "--json", "KEEL_ALLOC_CONF", "--quick",
+                     "keel worker -- keel bench task --transport mpi"):
+            self.assertIn(text, run.stdout)
+        # What the lists may have in them.
+        for option, choices in (("--commands", "10, 100, 1000"), ("--moving", "none, one, half, all"),
+                                ("--policy", "bare, eager, re-record, update, resident, in-place, copy, "
+                                             "copy-table, patch, remap, retrace, auto"),
+                                ("--transport", "thread, process, mpi")):
+            text = " ".join(run.stdout.split())
+            self.assertRegex(text, rf"{option} LIST \.\.\. (graph|task): [^:]+: {choices}")
+
+    def test_report(self):
+        run = keel("report", "--help")
+        self.assert_ok(run)
+        for text in ("keel report", "FILE", "--output PAGE", "--perfetto TRACE", "--title TEXT",
+                     "--small SIZE", "--conf CONF", "--memory SIZE", "--lag TIME",
+                     "--recorded-device N", "--json", "docs/report.md"):
             self.assertIn(text, run.stdout)
 
+    def test_worker(self):
+        run = keel("worker", "--help")
+        self.assert_ok(run)
+        for text in ("keel worker", "PROGRAM [ARGUMENT...]", "--device NAME:N", "{worker}", "{local}",
+                     "--start-timeout SECONDS", "mpirun -n 4 keel worker -- PROGRAM", "docs/tasks.md"):
+            self.assertIn(text, run.stdout)
+
+    def test_every_subcommand_is_known_here(self):
+        listed = keel("--help").stdout.partition("Subcommands:\n")[2].partition("\n\n")[0]
+        self.assertEqual(tuple(line.split()[0] for line in listed.splitlines()), self.SUBCOMMANDS)
+
     def test_lines_fit(self):
-        for subcommand in ((), ("info",), ("demo",), ("replay",), ("bench",), ("run",)):
+        for subcommand in ((), *((each,) for each in self.SUBCOMMANDS)):
             for line in keel(*subcommand, "--help").stdout.splitlines():
                 self.assertLessEqual(len(line), 100, line)
 

@@ -13,7 +13,7 @@ import time
 import unittest
 from pathlib import Path
 
-from runs import KEEL, LONG, OWN_PROGRAM, PROGRAM, MpiTest, clean_environment
+from runs import C_PROGRAM, KEEL, LONG, OWN_PROGRAM, PROGRAM, MpiTest, clean_environment
 
 # A run ends well within this when one of its processes has; mpirun itself takes most of it.
 SOON = 20
@@ -157,6 +157,15 @@ class WorkTest(MpiTest):
         self.assertEqual(code, 0, output)
         self.assertEqual(digest(output)["transport"], "mpi")
         self.assertEqual(digest(output)["digest"], digest(threads.stdout)["digest"])
+
+    def test_program_in_c(self):
+        code = [str(Path(C_PROGRAM).parent / f"task_test_{name}.so") for name in ("Add", "Crash")]
+        run = self.start_workers(2, C_PROGRAM, *code, "mpi", variables={"KEEL_SIM": "devices:2"})
+        code, output = run.finish()
+        self.assertEqual(code, 0, output)
+        self.assertIn("tasks in C do what keel/c_task.h says", output)
+        self.assertIn("worker 'sim:0' (rank 1 on ", output)  # the one that crashes
+        self.assertEqual(run.processes(), {})
 
     def test_round_trips_of_nothing(self):
         run = self.start_workers(1, PROGRAM, "echo")

@@ -1,7 +1,7 @@
 """How the tests run programs under mpirun, and find what is left of them.
 
-KEEL_MPIRUN, KEEL_CLI, KEEL_MPI_PROGRAM, KEEL_MPI_OWN_PROGRAM and KEEL_TASK_TEST are paths of
-programs.
+KEEL_MPIRUN, KEEL_CLI, KEEL_MPI_PROGRAM, KEEL_MPI_OWN_PROGRAM, KEEL_MPI_C_PROGRAM and KEEL_TASK_TEST
+are paths of programs.
 
 Nothing waits for ever, and nothing is left: `timeout` ends a run that takes too long, and the run
 of a test that was killed.
@@ -22,6 +22,7 @@ MPIRUN = os.environ["KEEL_MPIRUN"]
 KEEL = os.environ["KEEL_CLI"]
 PROGRAM = os.environ["KEEL_MPI_PROGRAM"]
 OWN_PROGRAM = os.environ["KEEL_MPI_OWN_PROGRAM"]
+C_PROGRAM = os.environ["KEEL_MPI_C_PROGRAM"]
 TASK_TEST = os.environ["KEEL_TASK_TEST"]
 
 # Seconds; longer than any run takes. The long versions of the tests take up to two hours.

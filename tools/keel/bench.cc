@@ -152,23 +152,20 @@ Json ToJson(const GraphCost& cost) {
           {"bytes_copied", cost.bytes_copied}};
 }
 
-// The kinds with the most calls; the rest as a sum.
-std::string FormatCalls(std::vector<std::pair<std::string_view, double>> calls) {
-  constexpr std::size_t kShown = 3;
+// Every kind, those with the most calls first; in lines, because a step that records makes many.
+std::vector<std::string> FormatCalls(std::vector<std::pair<std::string_view, double>> calls) {
+  constexpr std::size_t kInLine = 4;
   std::sort(calls.begin(), calls.end(), [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;
   });
-  std::string text;
-  double rest = 0;
+  std::vector<std::string> lines(1);
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    if (i >= kShown) {
-      rest += calls[i].second;
-      continue;
-    }
-    text += fmt::format("{}{} {:.4g}", text.empty() ? "" : ", ", calls[i].first, calls[i].second);
+    if (i != 0) lines.back() += ',';
+    if (i != 0 && i % kInLine == 0) lines.emplace_back();
+    lines.back() += fmt::format("{}{} {:.4g}", lines.back().empty() ? "" : " ", calls[i].first,
+                                calls[i].second);
   }
-  if (rest != 0) text += fmt::format(", others {:.4g}", rest);
-  return text;
+  return lines;
 }
 
 // What `auto` reckoned with, under its rows.
@@ -210,12 +207,15 @@ ExitCode MeasureGraphs(const Options& options, const BenchSetting& setting) {
                       before->moving == cost.moving;
     if (before != nullptr && !same) table.Add({});
     before = &cost;
+    const std::vector<std::string> calls = FormatCalls(cost.driver_calls);
     table.Add({FormatCount(cost.commands), cost.traced ? "traced" : "explicit",
                ToString(cost.bytes), std::string(MovingName(cost.moving)),
                std::string(WayName(cost.way)), fmt::format("{:.2f}", cost.host_us),
                fmt::format("{:.2f}", cost.device_us),
-               ToString(Bytes(static_cast<std::uint64_t>(cost.bytes_copied))),
-               FormatCalls(cost.driver_calls)});
+               ToString(Bytes(static_cast<std::uint64_t>(cost.bytes_copied))), calls.front()});
+    for (std::size_t i = 1; i < calls.size(); ++i) {
+      table.Add({"", "", "", "", "", "", "", "", calls[i]});
+    }
   }
   if (options.json) {
     PrintJson(list);
@@ -434,7 +434,7 @@ Command AddBench(CLI::App& parent) {
   app->footer(
       "The allocator is as KEEL_ALLOC_CONF says. Times are medians of several rounds, in\n"
       "nanoseconds (graph: microseconds); on a machine that does nothing else they are worth\n"
-      "comparing. graph has one line for each policy: the calling thread's time for a step, the\n"
+      "comparing. graph has one row for each policy: the calling thread's time for a step, the\n"
       "device's, the bytes that the step copies, and its calls of the driver. task has the time\n"
       "of each, and what that is over the bare round trip of its transport; that of mpi needs\n"
       "two workers, as in\n"

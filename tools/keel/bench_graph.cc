@@ -54,8 +54,6 @@ static_assert(kMostBindings + kMostBindings / 2 == hal::kernels::kMostRows,
 constexpr std::uint32_t kSpare = 16;
 constexpr Bytes kSmall = 4_KiB;
 constexpr Bytes kLarge = 1_MiB;
-// Mapping is for a few large bindings.
-constexpr std::uint32_t kMostRemapped = 10;
 
 // Steps that are on their way at once: no more, so that nobody waits for a slot while the host's
 // time is taken.
@@ -583,7 +581,7 @@ bool MakesSense(const Shape& shape, const hal::Capabilities& can) {
     case Way::kPatch:
       return !shape.traced && can.node_update;
     case Way::kRemap:
-      return moving != 0 && moving <= kMostRemapped && shape.bytes == kLarge && can.virtual_memory;
+      return moving != 0 && shape.bytes == kLarge && can.virtual_memory;
     case Way::kRetrace:
       return shape.traced;
     case Way::kBare:

@@ -148,10 +148,9 @@ Command AddWorker(CLI::App& parent) {
                   "The device, for an orchestrator that names none (default: the first there is);\n"
                   "{worker} in it is the worker's number, {local} the rank's on its machine")
       ->type_name("NAME:N");
-  app->add_option(
-         "--start-timeout", options->start_timeout,
-         "How long to wait for an orchestrator, at first; 0: for ever (default: 600, or 0\n"
-         "with PROGRAM, whose end is seen)")
+  app->add_option("--start-timeout", options->start_timeout,
+                  "How long to wait for an orchestrator, at first; 0: for ever (default: 600, or\n"
+                  "0 with PROGRAM, whose end is seen)")
       ->type_name("SECONDS");
   // Without it '--' would end the subcommand.
   app->add_option("PROGRAM", options->program, "After '--': what rank 0 runs")
