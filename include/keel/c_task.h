@@ -291,8 +291,12 @@ typedef struct keel_submit_options {
 KEEL_C_EXPORT keel_status keel_task_submit(keel_orchestrator orchestrator, uint64_t callable,
                                            const keel_task_arguments* arguments,
                                            const keel_submit_options* options, keel_task* task);
+/* In the list of keel_task_submit_group: this member names no worker. */
+#define KEEL_ANY_WORKER UINT32_MAX
+
 /* One task for each member, all started together or none; done when all are, with the first error.
- * `workers` names one for each, or is NULL. */
+ * `workers` names one for each, or KEEL_ANY_WORKER, or is NULL: who names none runs where its
+ * resident tensors are, or anywhere. */
 KEEL_C_EXPORT keel_status keel_task_submit_group(keel_orchestrator orchestrator, uint64_t callable,
                                                  const keel_task_arguments* const* members,
                                                  size_t member_count, const uint32_t* workers,

@@ -261,17 +261,20 @@ nb::object Submit(const OrchestratorRef& self, std::uint64_t callable, const Arg
 
 nb::object SubmitGroup(const OrchestratorRef& self, std::uint64_t callable,
                        const std::vector<ArgumentsOf>& members,
-                       const std::vector<std::uint32_t>& workers, std::optional<double> timeout,
-                       const nb::object& pending, const nb::list& kept) {
+                       const std::vector<std::optional<task::WorkerId>>& workers,
+                       std::optional<double> timeout, const nb::object& pending,
+                       const nb::list& kept) {
   std::vector<task::BlockId> blocks;
   std::vector<task::Arguments> given;
   given.reserve(members.size());
   for (const ArgumentsOf& member : members) given.push_back(Read(member, blocks));
+  std::vector<task::WorkerId> named;
+  for (const auto& worker : workers) named.push_back(worker.value_or(task::kAnyWorker));
   const task::SubmitOptions options{
       .worker = {}, .timeout = Nanoseconds(timeout), .blocks = blocks};
   const nb::object append = pending.attr("append");
   return Enter(Take(self.Do([&](Orchestrator& its) {
-                 return its.SubmitGroup({callable}, given, workers, options);
+                 return its.SubmitGroup({callable}, given, named, options);
                })),
                append, kept);
 }

@@ -18,6 +18,8 @@
 namespace keel::capi {
 namespace {
 
+static_assert(KEEL_ANY_WORKER == task::kAnyWorker);
+
 using task::DataType;
 using task::Tag;
 using task::Tensor;

@@ -229,6 +229,7 @@ static void test_group(keel_orchestrator orchestrator, uint64_t callable) {
   const keel_task_arguments* both[2];
   const uint32_t workers[2] = {1, 0};
   const uint32_t twice[2] = {1, 1};
+  const uint32_t second[2] = {KEEL_ANY_WORKER, 0};
   keel_task task = NULL;
   uint32_t worker = 9;
   int i;
@@ -255,6 +256,14 @@ static void test_group(keel_orchestrator orchestrator, uint64_t callable) {
         KEEL_STATUS_OK);
   CHECK(keel_task_wait(task, -1) == KEEL_STATUS_OK);
   CHECK(all(c, 2) && all(d, 20));
+  CHECK(keel_task_get_worker(task, &worker) == KEEL_STATUS_OK && worker == 1);
+  CHECK(keel_task_close(task) == KEEL_STATUS_OK);
+
+  fill(c, 0);
+  CHECK(keel_task_submit_group(orchestrator, callable, both, 2, second, NULL, &task) ==
+        KEEL_STATUS_OK);
+  CHECK(keel_task_wait(task, -1) == KEEL_STATUS_OK);
+  CHECK(all(c, 2));
   CHECK(keel_task_get_worker(task, &worker) == KEEL_STATUS_OK && worker == 1);
   CHECK(keel_task_close(task) == KEEL_STATUS_OK);
 }

@@ -439,3 +439,6 @@ def test_a_group_writes_its_members_results(either: task.Orchestrator) -> None:
     assert second is two
     assert one.tolist() == two.tolist() == [2.0] * 8
     assert group.worker == 1
+    group = either.submit_group(add, [[x, x, Out(one)], [x, x, Out(two)]], workers=[None, 0])
+    group.wait(60)
+    assert group.worker == 1
