@@ -290,7 +290,7 @@ static void test_image(keel_orchestrator orchestrator, const char* code) {
 
   CHECK(keel_worker_get_report(orchestrator, 1, &report) == KEEL_STATUS_OK);
   CHECK(strcmp(report.device, "sim:1") == 0 && report.up == 1 && report.lost == KEEL_STATUS_OK);
-  CHECK(report.tasks == 2 && report.restarts == 0 && report.uploads == 1 && report.callables == 0);
+  CHECK(report.tasks == 3 && report.restarts == 0 && report.uploads == 1 && report.callables == 0);
   CHECK(report.bytes_to_device >= 2 * kBytes && report.bytes_from_device >= kBytes);
   WRONG(keel_worker_get_report(orchestrator, 2, &report), "no worker 2");
   report.struct_size = 3;
