@@ -41,6 +41,8 @@ static_assert(KEEL_REASON_SETTLED == static_cast<int>(Reason::kSettled));
 static_assert(KEEL_REASON_EVICTED == static_cast<int>(Reason::kEvicted));
 static_assert(KEEL_REASON_LAST_STEP_FAILED == static_cast<int>(Reason::kLastStepFailed));
 static_assert(KEEL_REASON_AHEAD == static_cast<int>(Reason::kAhead));
+static_assert(KEEL_REASON_COMMANDS_BUSY == static_cast<int>(Reason::kCommandsBusy));
+static_assert(KEEL_REASON_SCRATCH_BUSY == static_cast<int>(Reason::kScratchBusy));
 static_assert(KEEL_NO_BINDING == graph::Action::kNoBinding);
 
 Result<graph::ExecutableOptions> OptionsOf(const keel_executable_options& from) {

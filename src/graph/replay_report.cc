@@ -56,6 +56,10 @@ std::string_view ReasonText(Reason reason) {
       return "the last step failed";
     case Reason::kAhead:
       return "other slots had no graph yet";
+    case Reason::kCommandsBusy:
+      return "another step was recording or calling the commands' functions";
+    case Reason::kScratchBusy:
+      return "another step with the same scratch was being queued";
   }
   return "unknown";
 }

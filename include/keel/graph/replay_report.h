@@ -18,7 +18,7 @@
 namespace keel::graph {
 
 enum class ActionKind : std::uint8_t {
-  kWaited,       // for the slot's last step
+  kWaited,       // for the slot's last step, or for another step that has its turn
   kRebound,      // a row of the copies was rewritten
   kPatched,      // parameters of commands were rewritten
   kRemapped,     // physical memory was mapped under the slot's address
@@ -44,8 +44,10 @@ enum class Reason : std::uint8_t {
   kEvicted,         // the memory budget had taken the slots
   kLastStepFailed,  // and left the slot in need of repair
   kAhead,           // of other slots, so that their steps need not
+  kCommandsBusy,    // another step was recording, or calling the functions of the commands
+  kScratchBusy,     // another step with the same scratch arena was being queued
 };
-inline constexpr std::size_t kReasons = 13;
+inline constexpr std::size_t kReasons = 15;
 
 KEEL_EXPORT std::string_view ActionName(ActionKind kind);
 KEEL_EXPORT std::string_view ReasonText(Reason reason);
