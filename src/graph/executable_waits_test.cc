@@ -71,8 +71,7 @@ class WaitsTest : public GraphTest {
   const hal::Stream other_ = Need(hal::Stream::Create(bench_.inner()));
 };
 
-// G6
-TEST_F(WaitsTest, EveryWaitEndsAtItsDeadlineAndGoesOnAfterwards) {
+TEST_F(WaitsTest, G6_EveryWaitEndsAtItsDeadlineAndGoesOnAfterwards) {
   const auto executable = Make(adding_, {.slots = 1});
   ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
   Hold(bench_.stream());
@@ -131,8 +130,8 @@ class HoldsNewStreams : public hal::ForwardingDevice {
   std::vector<hal::StreamHandle> held;
 };
 
-// G6: also of the first step, which makes the slots, and of another that waits for them.
-TEST_F(WaitsTest, MakingTheSlotsEndsAtTheDeadlineAndKeepsWhatTheDeviceMayWrite) {
+// Also of the first step, which makes the slots, and of another that waits for them.
+TEST_F(WaitsTest, G6_MakingTheSlotsEndsAtTheDeadlineAndKeepsWhatTheDeviceMayWrite) {
   const auto device = std::make_shared<HoldsNewStreams>(bench_.inner());
   const auto memory = Need(memory::DeviceMemory::Create(device, {}));
   const auto tagged = [&] { return memory->allocator().Stats().tag_bytes["graph:adding"]; };
@@ -160,8 +159,7 @@ TEST_F(WaitsTest, MakingTheSlotsEndsAtTheDeadlineAndKeepsWhatTheDeviceMayWrite) 
   EXPECT_EQ(tagged(), 0);
 }
 
-// G6
-TEST_F(WaitsTest, WaitsDoNotBurnACore) {
+TEST_F(WaitsTest, G6_WaitsDoNotBurnACore) {
   const auto executable = Make(adding_, {.slots = 1});
   ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
   Hold(bench_.stream());
@@ -366,8 +364,7 @@ TEST_F(TurnsTest, G6_ALostDeviceEndsAWaitForAnotherStepsCommands) {
 
 // --- The end -------------------------------------------------------------------------------------
 
-// G10
-TEST_F(WaitsTest, AnExecutableThatGoesWaitsForItsSteps) {
+TEST_F(WaitsTest, G10_AnExecutableThatGoesWaitsForItsSteps) {
   auto executable = Make(adding_, {.slots = 2});
   ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
   Hold(bench_.stream());
@@ -379,8 +376,7 @@ TEST_F(WaitsTest, AnExecutableThatGoesWaitsForItsSteps) {
   EXPECT_EQ(bench_.Read(sum_), Same(3));
 }
 
-// G10
-TEST_F(WaitsTest, WhatStillRunsAfterPatienceKeepsItsMemoryUntilItIsDone) {
+TEST_F(WaitsTest, G10_WhatStillRunsAfterPatienceKeepsItsMemoryUntilItIsDone) {
   const auto tagged = [&] {
     return bench_.memory()->allocator().Stats().tag_bytes["graph:adding"];
   };
@@ -420,8 +416,8 @@ TEST_F(WaitsTest, LeasesAndHeldOutputsOutliveTheExecutable) {
   EXPECT_EQ(bench_.memory()->allocator().Stats().tag_bytes["graph:adding"], 0);
 }
 
-// G10, G11: memory is not given back under somebody who reads what was held there.
-TEST_F(WaitsTest, MemoryThatIsStillReadIsNotGivenBack) {
+// Memory is not given back under somebody who reads what was held there.
+TEST_F(WaitsTest, G10_G11_MemoryThatIsStillReadIsNotGivenBack) {
   const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
   auto executable = Need(Executable::Create(adding.program, bench_.memory(),
                                             {.slots = 1, .patience = milliseconds(20)}));
@@ -492,8 +488,8 @@ TEST_F(WaitsTest, ALostDeviceEndsEverything) {
   }
 }
 
-// G5: what goes wrong where nobody can be told is kept and tried again.
-TEST_F(WaitsTest, WhatCannotBeGivenBackAtTheEndIsTriedAgain) {
+// What goes wrong where nobody can be told is kept and tried again.
+TEST_F(WaitsTest, G5_WhatCannotBeGivenBackAtTheEndIsTriedAgain) {
   for (const Primitive failing : {Primitive::kDestroyExec, Primitive::kDestroyGraph,
                                   Primitive::kDestroyStream, Primitive::kUnloadModule}) {
     auto executable = Make(adding_, {.slots = 1});
