@@ -324,7 +324,8 @@ KEEL_C_EXPORT keel_status keel_lease_bind(keel_lease lease, uint32_t binding,
 KEEL_C_EXPORT keel_status keel_lease_get_address(keel_lease lease, uint32_t binding,
                                                  uint64_t* address);
 /* Queues the step on the stream, once; when it fails it may be tried again. `timeout_ns` is for the
- * slot's last step, where that must be waited for. */
+ * slot's last step, and for another step that records, calls the functions of commands or has the
+ * same scratch arena, where that must be waited for. */
 KEEL_C_EXPORT keel_status keel_lease_launch(keel_lease lease, int64_t timeout_ns);
 /* After the launch: an output of the policy in-place stays as it is until it is let go. */
 KEEL_C_EXPORT keel_status keel_lease_hold(keel_lease lease, uint32_t binding, keel_output* output);
@@ -387,7 +388,9 @@ enum {
   KEEL_REASON_AHEAD = 12,
   KEEL_REASON_MAPPABLE = 13,
   KEEL_REASON_MAPPING_DEAR = 14,
-  KEEL_REASON_NO_MEMORY = 15
+  KEEL_REASON_NO_MEMORY = 15,
+  KEEL_REASON_COMMANDS_BUSY = 16,
+  KEEL_REASON_SCRATCH_BUSY = 17
 };
 
 #define KEEL_NO_BINDING UINT32_MAX

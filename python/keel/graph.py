@@ -342,7 +342,8 @@ class Lease:
 
     def launch(self, timeout: float | None = None) -> None:
         """Queue the step on the stream, once; when it fails it may be tried again. ``timeout`` is
-        for the slot's last step, where that must be waited for."""
+        for the slot's last step, and for another step that records, calls functions of commands or
+        has the same scratch arena, where that must be waited for."""
         self._raw.launch(timeout)
 
     def hold(self, binding: int | str) -> Array:

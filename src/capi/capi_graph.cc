@@ -44,6 +44,8 @@ static_assert(KEEL_REASON_AHEAD == static_cast<int>(Reason::kAhead));
 static_assert(KEEL_REASON_MAPPABLE == static_cast<int>(Reason::kMappable));
 static_assert(KEEL_REASON_MAPPING_DEAR == static_cast<int>(Reason::kMappingDear));
 static_assert(KEEL_REASON_NO_MEMORY == static_cast<int>(Reason::kNoMemory));
+static_assert(KEEL_REASON_COMMANDS_BUSY == static_cast<int>(Reason::kCommandsBusy));
+static_assert(KEEL_REASON_SCRATCH_BUSY == static_cast<int>(Reason::kScratchBusy));
 static_assert(KEEL_NO_BINDING == graph::Action::kNoBinding);
 
 Result<graph::ExecutableOptions> OptionsOf(const keel_executable_options& from) {

@@ -1,6 +1,6 @@
-// Hazards of graphs that are replayed, each by its number: callers at once on one slot (G9), an end
-// that comes while the device uses what is mapped (G10), and work that a steady step does not do
-// (G16). Others are beside what they are about.
+// Hazards of graphs that are replayed, each by its number in the tests' names: callers at once on
+// one slot (G9), an end that comes while the device uses what is mapped (G10), and work that a
+// steady step does not do (G16). Others are beside what they are about.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class ManyCallersTest : public GraphTest {
 
 // A slot's steps end in the order of their marks, whatever streams they come from, or a mark would
 // say of a step that it is done because another one is.
-TEST_F(ManyCallersTest, AtOnceDoNotMarkTheTimelineOutOfOrder) {
+TEST_F(ManyCallersTest, G9_AtOnceDoNotMarkTheTimelineOutOfOrder) {
   constexpr int kThreads = 6;
   constexpr int kSteps = 25;
   struct Case {
@@ -136,7 +136,7 @@ class MappedEndTest : public GraphTest {
   std::uint64_t Unmaps() { return bench_.device().calls(Primitive::kUnmap); }
 };
 
-TEST_F(MappedEndTest, WaitsForTheDeviceBeforeAnythingIsUnmapped) {
+TEST_F(MappedEndTest, G10_WaitsForTheDeviceBeforeAnythingIsUnmapped) {
   Running running = MakeRunning(milliseconds(60'000));
   bench_.device().ResetCounts();
   std::atomic<bool> gone = false;
@@ -161,7 +161,7 @@ TEST_F(MappedEndTest, WaitsForTheDeviceBeforeAnythingIsUnmapped) {
   EXPECT_TRUE(IsOk(bench_.device().Health()));
 }
 
-TEST_F(MappedEndTest, LeavesWhatIsMappedUntilTheDeviceIsDoneWhenPatienceEnds) {
+TEST_F(MappedEndTest, G10_LeavesWhatIsMappedUntilTheDeviceIsDoneWhenPatienceEnds) {
   Running running = MakeRunning(milliseconds(20));
   bench_.device().ResetCounts();
   running.executable.reset();
@@ -182,7 +182,7 @@ TEST_F(MappedEndTest, LeavesWhatIsMappedUntilTheDeviceIsDoneWhenPatienceEnds) {
 
 class SteadyWorkTest : public GraphTest {};
 
-TEST_F(SteadyWorkTest, NothingIsLoggedWhateverMoves) {
+TEST_F(SteadyWorkTest, G16_NothingIsLoggedWhateverMoves) {
   const Adding adding = MakeAdding(Policy::kCopy, Policy::kPatch);
   const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 2}));
   const std::array places = {bench_.Filled(1), bench_.Filled(2)};
@@ -206,7 +206,7 @@ TEST_F(SteadyWorkTest, NothingIsLoggedWhateverMoves) {
 
 // Among a thousand bindings, a step does for the few that moved what it does for them among as
 // many: driver calls, rows, commands, and nothing that it would have to tell.
-TEST_F(SteadyWorkTest, IsOfThoseThatMovedHoweverManyThereAre) {
+TEST_F(SteadyWorkTest, G16_IsOfThoseThatMovedHoweverManyThereAre) {
   struct Done {
     std::uint64_t calls = 0;
     std::uint32_t rebound = 0;

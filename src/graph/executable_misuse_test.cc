@@ -171,8 +171,8 @@ TEST_F(MisuseTest, AHeldOutputWhoseSlotIsNeededIsNamedInTheError) {
   EXPECT_TRUE(IsOk(executable->Acquire(bench_.stream(), Soon())));
 }
 
-// G12: freed, and allocated again at the same address.
-TEST_F(MisuseTest, AReallocatedInputIsReadAnew) {
+// Freed, and allocated again at the same address.
+TEST_F(MisuseTest, G12_AReallocatedInputIsReadAnew) {
   for (const Policy policy : {Policy::kCopy, Policy::kPatch, Policy::kAuto}) {
     const Adding adding = MakeAdding(policy, policy);
     const auto executable = Need(Executable::Create(adding.program, bench_.memory()));

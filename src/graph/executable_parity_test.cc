@@ -34,7 +34,7 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
   static constexpr int kPlaces = 3;
 
   struct Ids {
-    BindingId a, b, middle, sum, total, weights;
+    BindingId a, b, middle, sum, total, weights, copied, chosen;
   };
   // One device: the program with graphs, and without.
   struct Rig {
@@ -80,6 +80,9 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
                               .size = kSize,
                               .access = BindingAccess::kInOut,
                               .policy = Policy::kPatch});
+    ids.copied = builder.Bind(
+        {.name = "copied", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kCopy});
+    ids.chosen = builder.Bind({.name = "chosen", .size = kSize, .access = BindingAccess::kOut});
     const hal::KernelHandle add = rig->bench.Kernel(hal::kernels::kAdd);
     builder.Kernel(add, kDims,
                    {Argument::In(ids.a), Argument::In(ids.b), Argument::Out(ids.middle),
@@ -88,6 +91,11 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
                    Adds(add, ids.middle, ids.b, ids.sum));
     builder.Kernel(rig->bench.Kernel(hal::kernels::kAxpy), kDims,
                    {Argument::In(ids.sum), Argument::InOut(ids.total), Argument::Value(0.37F),
+                    Argument::Value(std::uint64_t{kFloats})});
+    builder.Traced("copied", ReadsAndWrites(ids.sum, ids.b, ids.copied),
+                   Adds(add, ids.sum, ids.b, ids.copied));
+    builder.Kernel(add, kDims,
+                   {Argument::In(ids.copied), Argument::In(ids.a), Argument::Out(ids.chosen),
                     Argument::Value(std::uint64_t{kFloats})});
     const auto program = Need(std::move(builder).Build());
     // `auto` soon copies, and does both in a run.
@@ -160,13 +168,21 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
     return device->StandardKernels().status();
   }
 
+  static std::vector<float> Added(std::vector<float> sum, const std::vector<float>& other) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += other[i];
+    return sum;
+  }
+
   // One thread's steps. `b` is where its device reads it: perhaps a peer's memory.
   static void Run(Rig& rig, DeviceAddress b, std::uint32_t seed, int steps) {
     Hands hands(rig.bench.inner());
     const auto plain = [&] { return Need(hal::PlainMemory::Create(rig.bench.inner(), kSize)); };
     std::vector<hal::PlainMemory> places;
+    std::vector<hal::PlainMemory> out_places;
     places.reserve(kPlaces);
+    out_places.reserve(2 * kPlaces);
     for (int i = 0; i < kPlaces; ++i) places.push_back(plain());
+    for (int i = 0; i < 2 * kPlaces; ++i) out_places.push_back(plain());
     const hal::PlainMemory totals[] = {plain(), plain()};
     for (const hal::PlainMemory& total : totals) hands.Put(total.address(), Same(0));
 
@@ -176,21 +192,34 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
       for (float& value : input) value = static_cast<float>(random()) * 1e-5F;
       const DeviceAddress a = places[random() % kPlaces].address();
       hands.Put(a, input);
+      const std::vector<float> at_a = input;
       for (float& value : input) value = 1 / (value + 1);
       hands.Put(b, input);
-      std::vector<float> sums[2];
+      // Both write the same places, one after the other.
+      const DeviceAddress copied = out_places[random() % kPlaces].address();
+      const DeviceAddress chosen = out_places[kPlaces + random() % kPlaces].address();
+      std::vector<std::vector<float>> results[2];
       for (int which = 0; which < 2; ++which) {
         Executable& executable = which == 0 ? *rig.graph : *rig.eager;
+        hands.Put(copied, Same(-1));
+        hands.Put(chosen, Same(-1));
         Lease lease = Need(executable.Acquire(hands.stream.get(), Soon()));
         EXPECT_TRUE(IsOk(lease.Bind(rig.ids.a, {a, kSize})));
         EXPECT_TRUE(IsOk(lease.Bind(rig.ids.b, {b, kSize})));
         EXPECT_TRUE(IsOk(lease.Bind(rig.ids.total, {totals[which].address(), kSize})));
+        EXPECT_TRUE(IsOk(lease.Bind(rig.ids.copied, {copied, kSize})));
+        EXPECT_TRUE(IsOk(lease.Bind(rig.ids.chosen, {chosen, kSize})));
         ASSERT_TRUE(IsOk(lease.Launch(Soon())));
         const HeldOutput held = Need(lease.Hold(rig.ids.sum));
         lease = Lease();  // others may run while this is read
-        sums[which] = hands.Get(held.address());
+        for (const DeviceAddress at : {held.address(), copied, chosen}) {
+          results[which].push_back(hands.Get(at));
+        }
       }
-      ASSERT_EQ(sums[0], sums[1]) << "step " << step;
+      ASSERT_EQ(results[0], results[1]) << "step " << step;
+      // What both left in the wrong place would be alike.
+      ASSERT_EQ(results[0][1], Added(results[0][0], input)) << "step " << step;
+      ASSERT_EQ(results[0][2], Added(results[0][1], at_a)) << "step " << step;
     }
     EXPECT_EQ(hands.Get(totals[0].address()), hands.Get(totals[1].address()));
     EXPECT_TRUE(IsOk(hands.stream.Synchronize(Soon())));

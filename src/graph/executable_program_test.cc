@@ -96,8 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Shape{"eager_twice", {0, 2, 2, 0}, 2}, Shape{"mixed", {1, 2, 0, 1}, 2}),
     [](const auto& shape) { return std::string(shape.param.name); });
 
-// G4
-TEST_F(ExecutableProgramTest, AnEmptyProgramIsAStepThatEnds) {
+TEST_F(ExecutableProgramTest, G4_AnEmptyProgramIsAStepThatEnds) {
   const auto program = Need(ProgramBuilder("empty").Build());
   for (const Mode mode : {Mode::kGraph, Mode::kEager}) {
     const auto executable =
@@ -109,8 +108,7 @@ TEST_F(ExecutableProgramTest, AnEmptyProgramIsAStepThatEnds) {
   }
 }
 
-// G4
-TEST_F(ExecutableProgramTest, ATracedCommandThatDoesNothingIsFine) {
+TEST_F(ExecutableProgramTest, G4_ATracedCommandThatDoesNothingIsFine) {
   ProgramBuilder builder("nothing");
   builder.Traced("nothing", {}, [](const TraceContext&) { return OkStatus(); });
   const auto executable =
@@ -195,8 +193,7 @@ TEST_F(ExecutableProgramTest, CopiesOfEverySizeAreWhole) {
   }
 }
 
-// G15
-TEST_F(ExecutableProgramTest, TracedCommandsRunOnceBeforeTheyAreCaptured) {
+TEST_F(ExecutableProgramTest, G15_TracedCommandsRunOnceBeforeTheyAreCaptured) {
   ProgramBuilder builder("library");
   std::vector<bool> capturing;
   builder.Traced("library", {}, [&](const TraceContext& context) {
@@ -228,8 +225,7 @@ TEST_F(ExecutableProgramTest, TracedCommandsRunOnceBeforeTheyAreCaptured) {
   EXPECT_EQ(capturing, (std::vector<bool>{false, false, false, true}));
 }
 
-// G15, G2
-TEST_F(ExecutableProgramTest, AWarmUpThatFailedIsDoneAgain) {
+TEST_F(ExecutableProgramTest, G15_G2_AWarmUpThatFailedIsDoneAgain) {
   ProgramBuilder builder("library");
   int calls = 0;
   builder.Traced("library", {}, [&](const TraceContext& context) {

@@ -114,8 +114,7 @@ TEST_F(RetraceTest, KeepsAsManyTracesAsAskedForAndDropsTheLeastRecent) {
   EXPECT_EQ(graphs, 3u);
 }
 
-// G12
-TEST_F(RetraceTest, TheSameAddressWithAnotherGenerationIsTracedAgain) {
+TEST_F(RetraceTest, G12_TheSameAddressWithAnotherGenerationIsTracedAgain) {
   const Tracing tracing = MakeTracing(Policy::kRetrace);
   const auto executable = Need(Executable::Create(tracing.program, bench_.memory(), {.slots = 1}));
   Buffer x = bench_.Allocate();
@@ -133,8 +132,7 @@ TEST_F(RetraceTest, TheSameAddressWithAnotherGenerationIsTracedAgain) {
   EXPECT_EQ(Step(*executable, tracing, x, y, sum).traced, 0u);
 }
 
-// G13
-TEST_F(RetraceTest, ATraceWithOtherNodesIsInstantiatedAnew) {
+TEST_F(RetraceTest, G13_ATraceWithOtherNodesIsInstantiatedAnew) {
   const Tracing tracing = MakeTracing(Policy::kRetrace);
   const auto executable = Need(Executable::Create(tracing.program, bench_.memory(), {.slots = 2}));
   const Buffer y = bench_.Allocate();
@@ -156,8 +154,8 @@ TEST_F(RetraceTest, ATraceWithOtherNodesIsInstantiatedAnew) {
       << "a step of the other slot, which has the new nodes";
 }
 
-// G13: what is left of a recording that failed is not mixed with the old one.
-TEST_F(RetraceTest, AnInstantiationThatFailsLeavesTheOldOneUsable) {
+// What is left of a recording that failed is not mixed with the old one.
+TEST_F(RetraceTest, G13_AnInstantiationThatFailsLeavesTheOldOneUsable) {
   const Tracing tracing = MakeTracing(Policy::kRetrace);
   const auto executable = Need(Executable::Create(tracing.program, bench_.memory(), {.slots = 1}));
   const Buffer y = bench_.Allocate();
@@ -246,8 +244,8 @@ TEST_F(RemapTest, WhatIsBoundAlreadyIsNotMappedAgain) {
   EXPECT_EQ(bench_.device().calls(), 3u);
 }
 
-// G10: memory is not unmapped under a step that runs.
-TEST_F(RemapTest, WaitsForTheStepThatUsesTheOldMemory) {
+// Memory is not unmapped under a step that runs.
+TEST_F(RemapTest, G10_WaitsForTheStepThatUsesTheOldMemory) {
   const Tracing tracing = MakeTracing(Policy::kRemap);
   const auto executable = Need(Executable::Create(tracing.program, bench_.memory(), {.slots = 1}));
   for (const BindingId binding : {tracing.x, tracing.y, tracing.sum}) {
@@ -272,8 +270,8 @@ TEST_F(RemapTest, WaitsForTheStepThatUsesTheOldMemory) {
   EXPECT_TRUE(IsOk(bench_.device().Health()));
 }
 
-// G10: nor under the half of one that failed, though the lease found the slot idle before.
-TEST_F(RemapTest, WaitsForWhatAFailedLaunchLeft) {
+// Nor under the half of one that failed, though the lease found the slot idle before.
+TEST_F(RemapTest, G10_WaitsForWhatAFailedLaunchLeft) {
   bool fails = false;
   ProgramBuilder builder("halves");
   const BindingId x = builder.Bind(

@@ -95,8 +95,8 @@ class RowsTest : public GraphTest {
   }
 };
 
-// G2: with the launch go as many as fit, and the rest is the exception.
-TEST_F(RowsTest, GoWithTheLaunchIfTheyFit) {
+// With the launch go as many as fit, and the rest is the exception.
+TEST_F(RowsTest, G2_GoWithTheLaunchIfTheyFit) {
   constexpr std::size_t kHalf = hal::kernels::kMostRows / 2;
   const Layout fit = LayoutOf(MakeMoving(std::vector<Bytes>(kHalf, 16_B)));
   EXPECT_TRUE(fit.by_value);
@@ -174,8 +174,8 @@ TEST_F(RowsTest, InATableAMoveIsNoCall) {
   }
 }
 
-// G10: what is queued keeps its own rows, so that nobody waits for it.
-TEST_F(RowsTest, ASlotWhoseStepsAreQueuedTakesOthers) {
+// What is queued keeps its own rows, so that nobody waits for it.
+TEST_F(RowsTest, G10_ASlotWhoseStepsAreQueuedTakesOthers) {
   for (const Mode mode : {Mode::kGraph, Mode::kEager}) {
     const Moving moving = MakeMoving({4_KiB, 100_B, 8_B});
     const auto executable =
@@ -216,8 +216,8 @@ TEST_F(RowsTest, ASlotWhoseStepsAreQueuedTakesOthers) {
   }
 }
 
-// G9: nor for the half of one that failed, which has rows of its own too.
-TEST_F(RowsTest, AStepThatFailedHalfWayKeepsItsRows) {
+// Nor for the half of one that failed, which has rows of its own too.
+TEST_F(RowsTest, G9_AStepThatFailedHalfWayKeepsItsRows) {
   ProgramBuilder builder("half");
   const BindingId x = builder.Bind({.name = "x", .size = kSize, .policy = Policy::kCopy});
   const BindingId y = builder.Bind(
@@ -277,8 +277,8 @@ TEST_F(RowsTest, OfEverySizeAndAlignment) {
   }
 }
 
-// G5: a call that failed is made up for, also if nothing has moved since.
-TEST_F(RowsTest, WhatCouldNotBeRewrittenIsRewrittenByTheNextStep) {
+// A call that failed is made up for, also if nothing has moved since.
+TEST_F(RowsTest, G5_WhatCouldNotBeRewrittenIsRewrittenByTheNextStep) {
   const Moving moving = MakeMoving({4_KiB, 64_B});
   const auto executable = Need(Executable::Create(moving.program, bench_.memory(), {.slots = 1}));
   BindAll(*executable, moving);

@@ -19,8 +19,7 @@ class SlotsTest : public GraphTest {
   }
 };
 
-// G8
-TEST_F(SlotsTest, EachSlotHandsOutItsOwnMemory) {
+TEST_F(SlotsTest, G8_EachSlotHandsOutItsOwnMemory) {
   const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace);
   for (const int slots : {1, 2, 3, 8}) {
     const auto executable =
@@ -51,9 +50,9 @@ TEST_F(SlotsTest, EachSlotHandsOutItsOwnMemory) {
   }
 }
 
-// G7: what a step copies out is there when its end is seen. So much of it that a mark that came
+// What a step copies out is there when its end is seen. So much of it that a mark that came
 // before the copy would be seen long before its last byte.
-TEST_F(SlotsTest, WhatIsCopiedOutIsThereWhenTheStepIsDone) {
+TEST_F(SlotsTest, G7_WhatIsCopiedOutIsThereWhenTheStepIsDone) {
   constexpr Bytes kLarge = 32_MiB;
   ProgramBuilder builder("large");
   const BindingId x = builder.Bind({.name = "x", .size = 4_B, .policy = Policy::kPatch});
@@ -80,8 +79,7 @@ TEST_F(SlotsTest, WhatIsCopiedOutIsThereWhenTheStepIsDone) {
   }
 }
 
-// G9
-TEST_F(SlotsTest, AStepThatFailsGivesItsSlotBack) {
+TEST_F(SlotsTest, G9_AStepThatFailsGivesItsSlotBack) {
   const Adding adding = MakeAdding(Policy::kPatch, Policy::kPatch);
   const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1}));
   const auto step = [&](float number) {
@@ -103,8 +101,8 @@ TEST_F(SlotsTest, AStepThatFailsGivesItsSlotBack) {
   EXPECT_EQ(executable->stats().steps, 3u);
 }
 
-// G9: an eager command that fails has queued something, whose end no mark tells.
-TEST_F(SlotsTest, AStepThatFailsHalfWayIsWaitedForBeforeItsTableIsRewritten) {
+// An eager command that fails has queued something, whose end no mark tells.
+TEST_F(SlotsTest, G9_AStepThatFailsHalfWayIsWaitedForBeforeItsTableIsRewritten) {
   ProgramBuilder builder("half");
   const BindingId x = builder.Bind({.name = "x", .size = kSize, .policy = Policy::kInPlace});
   const BindingId y = builder.Bind(
@@ -140,8 +138,7 @@ TEST_F(SlotsTest, AStepThatFailsHalfWayIsWaitedForBeforeItsTableIsRewritten) {
   EXPECT_EQ(bench_.Read(moved[0].second), Same(7));
 }
 
-// G11
-TEST_F(SlotsTest, OnlyWhatTheAccessNeedsIsCopied) {
+TEST_F(SlotsTest, G11_OnlyWhatTheAccessNeedsIsCopied) {
   const Adding adding = MakeAdding(Policy::kCopy, Policy::kCopy);
   const auto executable = Need(Executable::Create(adding.program, bench_.memory()));
   ReplayReport report;
@@ -156,8 +153,7 @@ TEST_F(SlotsTest, OnlyWhatTheAccessNeedsIsCopied) {
   EXPECT_EQ(executable->stats().copied_in, 3 * kSize);
 }
 
-// G11
-TEST_F(SlotsTest, AHeldOutputIsNotOverwritten) {
+TEST_F(SlotsTest, G11_AHeldOutputIsNotOverwritten) {
   const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
   const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 2}));
   ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
@@ -183,8 +179,8 @@ TEST_F(SlotsTest, AHeldOutputIsNotOverwritten) {
   EXPECT_EQ(moved.RecordUse(bench_.stream()).code(), StatusCode::kFailedPrecondition);
 }
 
-// G11: what reads a held output is in time, on the step's own stream and on another.
-TEST_F(SlotsTest, TheNextStepComesAfterWhoReadsTheOutput) {
+// What reads a held output is in time, on the step's own stream and on another.
+TEST_F(SlotsTest, G11_TheNextStepComesAfterWhoReadsTheOutput) {
   const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
   const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1}));
   ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
@@ -305,8 +301,7 @@ TEST_F(SlotsTest, AGenerationThatIsNotKnownSaysNothing) {
   }
 }
 
-// G12
-TEST_F(SlotsTest, MemoryThatWasReallocatedAtItsAddressBreaksThePromiseNotToMove) {
+TEST_F(SlotsTest, G12_MemoryThatWasReallocatedAtItsAddressBreaksThePromiseNotToMove) {
   const Adding adding = MakeAdding(Policy::kCopy, Policy::kCopy, BindingAccess::kResident);
   const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 1}));
   Buffer total = bench_.Filled(0);
@@ -326,8 +321,8 @@ TEST_F(SlotsTest, MemoryThatWasReallocatedAtItsAddressBreaksThePromiseNotToMove)
   EXPECT_TRUE(IsOk(RunStep(*executable, bench_.stream(), rest)));
 }
 
-// G16: what a step does for its bindings goes with those that moved, not with all of them.
-TEST_F(SlotsTest, AStepLooksOnlyAtWhatMoved) {
+// What a step does for its bindings goes with those that moved, not with all of them.
+TEST_F(SlotsTest, G16_AStepLooksOnlyAtWhatMoved) {
   constexpr int kMany = 64;
   for (const Policy policy : {Policy::kCopy, Policy::kPatch}) {
     ProgramBuilder builder("many");
@@ -372,8 +367,8 @@ TEST_F(SlotsTest, AStepLooksOnlyAtWhatMoved) {
   }
 }
 
-// G16: however often it is bound, also past what the list of changes keeps.
-TEST_F(SlotsTest, BindingAgainAndAgainKeepsTheLastOne) {
+// However often it is bound, also past what the list of changes keeps.
+TEST_F(SlotsTest, G16_BindingAgainAndAgainKeepsTheLastOne) {
   const Adding adding = MakeAdding(Policy::kCopy, Policy::kCopy);
   const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 3}));
   const Buffer sum = bench_.Filled(0);
@@ -413,8 +408,7 @@ TEST_F(SlotsTest, WhatALeaseBindsIsForItsStepAlone) {
   }
 }
 
-// G1
-TEST_F(SlotsTest, TheSlotsMemoryIsSeenByItsTagAndIsGoneAfterClose) {
+TEST_F(SlotsTest, G1_TheSlotsMemoryIsSeenByItsTagAndIsGoneAfterClose) {
   const Adding adding = MakeAdding(Policy::kCopy, Policy::kInPlace);
   const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 3}));
   EXPECT_EQ(Tagged("adding"), 0_B) << "taken with the first step";
@@ -462,8 +456,8 @@ TEST_F(SlotsTest, NothingOfTheDeviceIsLeftAfterClose) {
   EXPECT_EQ(live(), before);
 }
 
-// G3: creation races creation, once.
-TEST_F(SlotsTest, ManyThreadsMakeTheSlotsOnce) {
+// Creation races creation, once.
+TEST_F(SlotsTest, G3_ManyThreadsMakeTheSlotsOnce) {
   const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace);
   for (int round = 0; round < 5; ++round) {
     const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 4}));
@@ -542,8 +536,8 @@ TEST_F(SlotsTest, ManyPiecesAreCopiedAsFewAre) {
   }
 }
 
-// G2: what a first step could not make, the next one makes.
-TEST_F(SlotsTest, ARecordingThatFailedIsMadeByTheNextStep) {
+// What a first step could not make, the next one makes.
+TEST_F(SlotsTest, G2_ARecordingThatFailedIsMadeByTheNextStep) {
   const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
   const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 2}));
   ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));

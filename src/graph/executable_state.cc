@@ -26,11 +26,10 @@ std::int64_t NsSince(Clock::time_point begin) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
 }
 
-bool HasOpaque(const Program& program) {
+bool HasEager(const Program& program) {
   return std::any_of(program.commands().begin(), program.commands().end(),
                      [](const ProgramCommand& command) {
-                       return std::holds_alternative<command::Traced>(command) ||
-                              std::holds_alternative<command::Eager>(command);
+                       return std::holds_alternative<command::Eager>(command);
                      });
 }
 
@@ -51,7 +50,8 @@ ExecutableState::ExecutableState(std::shared_ptr<const Program> its_program,
       options(std::move(its_options)),
       layout(std::move(its_layout)),
       choices(std::move(its_choices)),
-      opaque_(HasOpaque(*program)),
+      opaque_(program->has_traced() || HasEager(*program)),
+      eager_(HasEager(*program)),
       warm_up_(WarmUp(options, *program)) {
   const MutexLock lock(mutex_);
   defaults_.resize(program->bindings().size());

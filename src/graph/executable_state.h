@@ -1,9 +1,10 @@
 // ExecutableState: what is behind Executable, its leases and its held outputs;
 // keel/graph/executable.h has the contracts.
 //
-// Locks, from the outside in: creation_mutex_; the budget's; recording_mutex_; mutex_. A slot that
-// is leased is its lease's and needs none. Callbacks of the program are called with
-// recording_mutex_ held, one at a time, and never with mutex_.
+// Locks, from the outside in: creation_mutex_; the budget's; the scratch arena's;
+// recording_mutex_; mutex_. A slot that is leased is its lease's and needs none. Callbacks of the
+// program are called with recording_mutex_ held, one at a time, and never with mutex_; it and the
+// arena's may be held for long and are waited for until the step's deadline.
 #pragma once
 
 #include <atomic>
@@ -16,6 +17,7 @@
 #include "base/fork.h"
 #include "graph/slot_set.h"
 #include "keel/base/mutex.h"
+#include "keel/base/timed_mutex.h"
 #include "keel/graph/executable.h"
 #include "keel/graph/memory_budget.h"
 
@@ -91,8 +93,12 @@ class ExecutableState : public MemoryBudget::User,
   Status AskLocked(std::chrono::steady_clock::time_point& asked) KEEL_REQUIRES(mutex_);
   // Null: in use, or there are none.
   std::unique_ptr<SlotSet> TakeUnusedLocked() KEEL_REQUIRES(mutex_);
-  Status QueueStep(Slot& slot) KEEL_EXCLUDES(mutex_, recording_mutex_);
-  Status QueueEagerly(Slot& slot, Reason reason) KEEL_REQUIRES(recording_mutex_);
+  Status QueueStep(Slot& slot, Deadline deadline) KEEL_EXCLUDES(mutex_, recording_mutex_);
+  // Whether the step records, or calls functions of the caller's; a steady one mostly does not.
+  bool NeedsTurn(Slot& slot) const;
+  Status QueueInTurn(Slot& slot) KEEL_EXCLUDES(mutex_) KEEL_REQUIRES(recording_mutex_);
+  // With recording_mutex_, if the program is opaque.
+  Status QueueEagerly(Slot& slot, Reason reason);
   // The other slots, for the addresses of this one, though their steps run and their outputs are
   // held; but not one whose lease has launched nothing yet, which records by itself.
   void RecordOthers(Slot& like) KEEL_EXCLUDES(mutex_) KEEL_REQUIRES(recording_mutex_);
@@ -102,12 +108,13 @@ class ExecutableState : public MemoryBudget::User,
 
   const Home home_;
   const bool opaque_;  // has commands that are functions of the caller's
+  const bool eager_;   // of those, some that every step calls
   std::atomic<std::uint64_t> last_use_{0};
   std::atomic<int> warm_up_;
   std::atomic<std::uint64_t> steps_{0};
 
   Mutex creation_mutex_;  // makes slots
-  Mutex recording_mutex_;
+  TimedMutex recording_mutex_;
 
   mutable Mutex mutex_;
   CondVar released_;

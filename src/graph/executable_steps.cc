@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "graph/executable_state.h"
+#include "graph/turn.h"
 #include "keel/base/log.h"
 #include "keel/graph/scratch_arena.h"
 
@@ -63,12 +64,14 @@ Status ExecutableState::Launch(Slot& slot, Deadline deadline) {
                           outer->program->name(), program->name()));
   }
   const Launching launching(this);
-  // What may wait comes first: the arena's other users are not kept from their turn by it.
-  Status status = slot.Apply(deadline, slot.use.report);
-  const auto queue = [&] { return QueueStep(slot); };
+  // What waits for the device comes first: the arena's other users are not kept from their turn by
+  // it.
+  ReplayReport& report = slot.use.report;
+  Status status = slot.Apply(deadline, report);
+  const auto queue = [&] { return QueueStep(slot, deadline); };
   if (status.ok()) {
     status = options.scratch != nullptr && !layout->arena_bytes.empty()
-                 ? options.scratch->InTurn(slot.use.stream, queue)
+                 ? options.scratch->InTurn(slot.use.stream, deadline, report, queue)
                  : queue();
   }
   if (!status.ok()) {
@@ -77,30 +80,48 @@ Status ExecutableState::Launch(Slot& slot, Deadline deadline) {
     return status;
   }
   slot.use.mark = slot.timeline().launched();
-  slot.use.report.step = steps_.fetch_add(1, std::memory_order_relaxed) + 1;
+  report.step = steps_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (layout->dynamic != 0) Judge(slot);
   return OkStatus();
 }
 
-Status ExecutableState::QueueStep(Slot& slot) {
+Status ExecutableState::QueueStep(Slot& slot, Deadline deadline) {
   ReplayReport& report = slot.use.report;
-  if (options.mode == Mode::kEager) {
-    const MutexLock calling(recording_mutex_);
-    return QueueEagerly(slot, Reason::kEagerMode);
+  if (!NeedsTurn(slot)) {
+    if (options.mode == Mode::kEager) return QueueEagerly(slot, Reason::kEagerMode);
+    KEEL_TRY(slot.Patch(report));
+    return slot.Launch(slot.use.stream, report);
   }
+  if (!TakeTurn(recording_mutex_, device(), deadline, Reason::kCommandsBusy, report)) {
+    KEEL_TRY(device().Health());
+    return DeadlineExceeded(
+        fmt::format("another step of '{}' was not done in time with recording, or with calling the "
+                    "functions of its commands: give the launch more time, or those less to do",
+                    program->name()));
+  }
+  const TimedMutexUnlocker turn(recording_mutex_);
+  return QueueInTurn(slot);
+}
+
+bool ExecutableState::NeedsTurn(Slot& slot) const {
+  if (options.mode == Mode::kEager) return opaque_;
+  // A launch calls eager commands; traced ones are in the graph, unless they must be traced again.
+  return eager_ || warm_up_.load(std::memory_order_relaxed) > 0 || !slot.recorded() ||
+         slot.needs_trace();
+}
+
+Status ExecutableState::QueueInTurn(Slot& slot) {
+  ReplayReport& report = slot.use.report;
+  if (options.mode == Mode::kEager) return QueueEagerly(slot, Reason::kEagerMode);
+  // Those who began at once do not all warm up.
   if (warm_up_.load(std::memory_order_relaxed) > 0) {
-    const MutexLock calling(recording_mutex_);
-    // Those who began at once do not all warm up.
-    if (warm_up_.load(std::memory_order_relaxed) > 0) {
-      KEEL_TRY(QueueEagerly(slot, Reason::kWarmUp));
-      warm_up_.fetch_sub(1, std::memory_order_relaxed);
-      const MutexLock lock(mutex_);
-      slot.use.warmed_up = true;
-      return OkStatus();
-    }
+    KEEL_TRY(QueueEagerly(slot, Reason::kWarmUp));
+    warm_up_.fetch_sub(1, std::memory_order_relaxed);
+    const MutexLock lock(mutex_);
+    slot.use.warmed_up = true;
+    return OkStatus();
   }
   if (!slot.recorded()) {
-    const MutexLock recording(recording_mutex_);
     bool evicted = false;
     {
       const MutexLock lock(mutex_);
@@ -108,14 +129,9 @@ Status ExecutableState::QueueStep(Slot& slot) {
     }
     KEEL_TRY(slot.Record(evicted ? Reason::kEvicted : Reason::kFirstStep, report));
     RecordOthers(slot);
-  } else if (slot.needs_trace()) {
-    const MutexLock recording(recording_mutex_);
-    KEEL_TRY(slot.Patch(report));
   } else {
     KEEL_TRY(slot.Patch(report));
   }
-  if (!opaque_) return slot.Launch(slot.use.stream, report);
-  const MutexLock calling(recording_mutex_);  // eager commands are called one at a time
   return slot.Launch(slot.use.stream, report);
 }
 

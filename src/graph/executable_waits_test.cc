@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <latch>
 #include <thread>
 
 #include "graph/graph_test.h"
@@ -20,6 +23,8 @@ using ::testing::HasSubstr;
 
 class WaitsTest : public GraphTest {
  protected:
+  // For a wait that ends Shortly.
+  static constexpr milliseconds kInTime{500};
   static Deadline Shortly() { return Deadline::After(milliseconds(50)); }
   static std::int64_t UsedUs() {
     rusage usage{};
@@ -27,12 +32,18 @@ class WaitsTest : public GraphTest {
     const auto us = [](const timeval& time) { return time.tv_sec * 1'000'000 + time.tv_usec; };
     return us(usage.ru_utime) + us(usage.ru_stime);
   }
-  // What a deadline error says that comes in time, with much to spare for a machine that is busy.
+  // What a deadline error says that comes in time. A machine that is busy may delay a wait, but not
+  // each of three.
   static std::string Bounded(const std::function<Status()>& wait) {
-    const auto begin = std::chrono::steady_clock::now();
-    const Status status = wait();
-    EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status.ToString();
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    auto best = std::chrono::steady_clock::duration::max();
+    Status status;
+    for (int i = 0; i < 3 && best >= kInTime; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      status = wait();
+      best = std::min(best, std::chrono::steady_clock::now() - begin);
+      EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status.ToString();
+    }
+    EXPECT_LT(best, kInTime);
     return std::string(status.message());
   }
   void Hold(hal::StreamHandle stream) { ASSERT_TRUE(IsOk(bench_.controls().HoldStream(stream))); }
@@ -60,8 +71,7 @@ class WaitsTest : public GraphTest {
   const hal::Stream other_ = Need(hal::Stream::Create(bench_.inner()));
 };
 
-// G6
-TEST_F(WaitsTest, EveryWaitEndsAtItsDeadlineAndGoesOnAfterwards) {
+TEST_F(WaitsTest, G6_EveryWaitEndsAtItsDeadlineAndGoesOnAfterwards) {
   const auto executable = Make(adding_, {.slots = 1});
   ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
   Hold(bench_.stream());
@@ -120,19 +130,16 @@ class HoldsNewStreams : public hal::ForwardingDevice {
   std::vector<hal::StreamHandle> held;
 };
 
-// G6: also of the first step, which makes the slots, and of another that waits for them.
-TEST_F(WaitsTest, MakingTheSlotsEndsAtTheDeadlineAndKeepsWhatTheDeviceMayWrite) {
+// Also of the first step, which makes the slots, and of another that waits for them.
+TEST_F(WaitsTest, G6_MakingTheSlotsEndsAtTheDeadlineAndKeepsWhatTheDeviceMayWrite) {
   const auto device = std::make_shared<HoldsNewStreams>(bench_.inner());
   const auto memory = Need(memory::DeviceMemory::Create(device, {}));
   const auto tagged = [&] { return memory->allocator().Stats().tag_bytes["graph:adding"]; };
   const auto executable = Need(Executable::Create(adding_.program, memory, {.slots = 2}));
   device->hold = true;
-  std::thread another;
-  Bounded([&] {
-    another = std::thread(
-        [&] { Bounded([&] { return executable->Acquire(other_.get(), Shortly()).status(); }); });
-    return executable->Acquire(bench_.stream(), Shortly()).status();
-  });
+  std::thread another(
+      [&] { Bounded([&] { return executable->Acquire(other_.get(), Shortly()).status(); }); });
+  Bounded([&] { return executable->Acquire(bench_.stream(), Shortly()).status(); });
   another.join();
   EXPECT_GT(tagged(), 0) << "a copy to it is queued";
   EXPECT_EQ(executable->stats().slot_bytes, 0_B);
@@ -152,17 +159,22 @@ TEST_F(WaitsTest, MakingTheSlotsEndsAtTheDeadlineAndKeepsWhatTheDeviceMayWrite) 
   EXPECT_EQ(tagged(), 0);
 }
 
-// G6
-TEST_F(WaitsTest, WaitsDoNotBurnACore) {
+TEST_F(WaitsTest, G6_WaitsDoNotBurnACore) {
   const auto executable = Make(adding_, {.slots = 1});
   ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
   Hold(bench_.stream());
   LaunchOne(*executable, bench_.stream());
   constexpr milliseconds kTime{300};
+  constexpr std::int64_t kTenthUs = 30'000;
+  // Of this thread; what a machine that is busy adds, it does not add each time.
   const auto expect_idle = [&](const std::function<Status()>& wait) {
-    const std::int64_t before = UsedUs();
-    EXPECT_EQ(wait().code(), StatusCode::kDeadlineExceeded);
-    EXPECT_LT(UsedUs() - before, 150'000);
+    std::int64_t least = kTenthUs;
+    for (int i = 0; i < 3 && least >= kTenthUs; ++i) {
+      const std::int64_t before = UsedUs();
+      EXPECT_EQ(wait().code(), StatusCode::kDeadlineExceeded);
+      least = std::min(least, UsedUs() - before);
+    }
+    EXPECT_LT(least, kTenthUs);
   };
   expect_idle([&] { return executable->Acquire(other_.get(), Deadline::After(kTime)).status(); });
   expect_idle([&] { return executable->Synchronize(Deadline::After(kTime)); });
@@ -210,10 +222,149 @@ TEST_F(WaitsTest, SynchronizeWaitsForWhatWasLaunchedBeforeIt) {
   busy.join();
 }
 
+// --- Turns ---------------------------------------------------------------------------------------
+
+// Counts how often somebody looks whether the device is lost.
+class CountsLooks : public hal::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Status Health() const override {
+    ++looks;
+    return ForwardingDevice::Health();
+  }
+  mutable std::atomic<int> looks = 0;
+};
+
+// Two slots of a program whose one command is a function that stays where it is, in the step that
+// asks for it, until it is let go on.
+class TurnsTest : public WaitsTest {
+ protected:
+  enum class Kind { kTraced, kEager };
+  void Make(Kind kind) {
+    ProgramBuilder builder("gated");
+    x_ = builder.Bind({.name = "x", .size = kSize, .policy = Policy::kRetrace});
+    y_ = builder.Bind({.name = "y", .size = kSize, .policy = Policy::kRetrace});
+    out_ = builder.Bind(
+        {.name = "out", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kInPlace});
+    const auto function = [this, adds = Adds(bench_.Kernel(hal::kernels::kAdd), x_, y_, out_)](
+                              const TraceContext& context) {
+      if (stays_.exchange(false)) {
+        stayed_.count_down();
+        goes_on_.wait();
+      }
+      return adds(context);
+    };
+    if (kind == Kind::kTraced) {
+      builder.Traced("stays", ReadsAndWrites(x_, y_, out_), function);
+    } else {
+      builder.Eager("stays", ReadsAndWrites(x_, y_, out_), function);
+    }
+    executable_ =
+        Need(Executable::Create(Need(std::move(builder).Build()),
+                                Need(memory::DeviceMemory::Create(device_, {})), {.slots = 2}));
+    ASSERT_TRUE(IsOk(executable_->Bind(x_, bench_.Filled(1))));
+    ASSERT_TRUE(IsOk(executable_->Bind(y_, bench_.Filled(2))));
+    // The first one warms up or records, and after the second there is nothing left to record.
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(IsOk(RunStep(*executable_, bench_.stream())));
+  }
+  // A thread whose step is in the function when this returns.
+  std::thread Stay(const Buffer& x) {
+    stays_ = true;
+    std::thread thread([this, x] {
+      Lease lease = Need(executable_->Acquire(bench_.stream(), Soon()));
+      EXPECT_TRUE(IsOk(lease.Bind(x_, x)));
+      launched_ = lease.Launch(Soon());
+      if (!launched_.ok()) return;
+      launched_ = lease.Wait(Soon());
+      out_at_ = Need(lease.address(out_));
+    });
+    stayed_.wait();
+    return thread;
+  }
+
+  const std::shared_ptr<CountsLooks> device_ = std::make_shared<CountsLooks>(bench_.inner());
+  BindingId x_, y_, out_;
+  std::unique_ptr<Executable> executable_;
+  std::atomic<bool> stays_ = false;
+  std::latch stayed_{1};
+  std::latch goes_on_{1};
+  // Of the step that stays.
+  Status launched_;
+  DeviceAddress out_at_;
+};
+
+TEST_F(TurnsTest, G6_ALaunchWaitsForAnotherStepsCommandsUntilItsDeadline) {
+  Make(Kind::kEager);
+  std::thread staying = Stay(bench_.Filled(10));
+  Lease lease = Need(executable_->Acquire(other_.get(), Soon()));
+  const std::string said = Bounded([&] { return lease.Launch(Shortly()); });
+  EXPECT_THAT(said, HasSubstr("another step of 'gated' was not done in time with recording, or "
+                              "with calling the functions of its commands"));
+  EXPECT_TRUE(Has(lease.report(), ActionKind::kWaited, Reason::kCommandsBusy));
+  EXPECT_GE(lease.report().waited_ns, 50'000'000);
+  EXPECT_EQ(lease.Launch(Deadline::Now()).code(), StatusCode::kDeadlineExceeded);
+  EXPECT_FALSE(lease.done()) << "nothing was launched";
+  goes_on_.count_down();
+  ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+  EXPECT_TRUE(IsOk(lease.Wait(Soon())));
+  EXPECT_EQ(bench_.Read(Need(lease.address(out_))), Same(3));
+  staying.join();
+  EXPECT_TRUE(IsOk(launched_));
+  EXPECT_EQ(bench_.Read(out_at_), Same(12)) << "nobody came in between";
+  lease = Lease();
+  EXPECT_EQ(executable_->stats().waits, 1u);
+  EXPECT_EQ(executable_->stats().steps, 4u);
+  EXPECT_TRUE(IsOk(executable_->Close(Soon())));
+}
+
+// What a steady step launches is recorded: it calls nothing and waits for nobody who does.
+TEST_F(TurnsTest, G6_ASteadyStepOfTracedCommandsDoesNotWaitForOneThatRecords) {
+  Make(Kind::kTraced);
+  std::thread staying = Stay(bench_.Filled(10));  // which is traced for its new address
+  Lease lease = Need(executable_->Acquire(other_.get(), Deadline::Now()));
+  EXPECT_TRUE(IsOk(lease.Launch(Deadline::Now())));
+  EXPECT_TRUE(lease.report().actions().empty());
+  EXPECT_TRUE(IsOk(lease.Wait(Soon())));
+  EXPECT_EQ(bench_.Read(Need(lease.address(out_))), Same(3));
+  goes_on_.count_down();
+  staying.join();
+  EXPECT_TRUE(IsOk(launched_));
+  EXPECT_EQ(bench_.Read(out_at_), Same(12));
+}
+
+// But one that records waits for it.
+TEST_F(TurnsTest, G6_RecordingIsWaitedForByAnotherThatRecords) {
+  Make(Kind::kTraced);
+  std::thread staying = Stay(bench_.Filled(10));
+  Lease lease = Need(executable_->Acquire(other_.get(), Deadline::Now()));
+  ASSERT_TRUE(IsOk(lease.Bind(y_, bench_.Filled(20))));
+  Bounded([&] { return lease.Launch(Shortly()); });
+  EXPECT_TRUE(Has(lease.report(), ActionKind::kWaited, Reason::kCommandsBusy));
+  goes_on_.count_down();
+  ASSERT_TRUE(IsOk(lease.Launch(Soon())));
+  EXPECT_TRUE(IsOk(lease.Wait(Soon())));
+  EXPECT_EQ(bench_.Read(Need(lease.address(out_))), Same(21));
+  staying.join();
+}
+
+TEST_F(TurnsTest, G6_ALostDeviceEndsAWaitForAnotherStepsCommands) {
+  Make(Kind::kEager);
+  std::thread staying = Stay(bench_.Filled(10));
+  Lease lease = Need(executable_->Acquire(other_.get(), Soon()));
+  device_->looks = 0;
+  std::thread waiter([&] { EXPECT_EQ(lease.Launch(Soon()).code(), StatusCode::kDeviceLost); });
+  const Deadline waits = Soon();
+  while (device_->looks == 0 && !waits.Passed()) std::this_thread::yield();
+  bench_.controls().Lose("a fault");
+  waiter.join();  // though the other one is still in its function
+  goes_on_.count_down();
+  staying.join();
+  EXPECT_EQ(launched_.code(), StatusCode::kDeviceLost);
+}
+
 // --- The end -------------------------------------------------------------------------------------
 
-// G10
-TEST_F(WaitsTest, AnExecutableThatGoesWaitsForItsSteps) {
+TEST_F(WaitsTest, G10_AnExecutableThatGoesWaitsForItsSteps) {
   auto executable = Make(adding_, {.slots = 2});
   ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
   Hold(bench_.stream());
@@ -225,8 +376,7 @@ TEST_F(WaitsTest, AnExecutableThatGoesWaitsForItsSteps) {
   EXPECT_EQ(bench_.Read(sum_), Same(3));
 }
 
-// G10
-TEST_F(WaitsTest, WhatStillRunsAfterPatienceKeepsItsMemoryUntilItIsDone) {
+TEST_F(WaitsTest, G10_WhatStillRunsAfterPatienceKeepsItsMemoryUntilItIsDone) {
   const auto tagged = [&] {
     return bench_.memory()->allocator().Stats().tag_bytes["graph:adding"];
   };
@@ -266,8 +416,8 @@ TEST_F(WaitsTest, LeasesAndHeldOutputsOutliveTheExecutable) {
   EXPECT_EQ(bench_.memory()->allocator().Stats().tag_bytes["graph:adding"], 0);
 }
 
-// G10, G11: memory is not given back under somebody who reads what was held there.
-TEST_F(WaitsTest, MemoryThatIsStillReadIsNotGivenBack) {
+// Memory is not given back under somebody who reads what was held there.
+TEST_F(WaitsTest, G10_G11_MemoryThatIsStillReadIsNotGivenBack) {
   const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
   auto executable = Need(Executable::Create(adding.program, bench_.memory(),
                                             {.slots = 1, .patience = milliseconds(20)}));
@@ -338,8 +488,8 @@ TEST_F(WaitsTest, ALostDeviceEndsEverything) {
   }
 }
 
-// G5: what goes wrong where nobody can be told is kept and tried again.
-TEST_F(WaitsTest, WhatCannotBeGivenBackAtTheEndIsTriedAgain) {
+// What goes wrong where nobody can be told is kept and tried again.
+TEST_F(WaitsTest, G5_WhatCannotBeGivenBackAtTheEndIsTriedAgain) {
   for (const Primitive failing : {Primitive::kDestroyExec, Primitive::kDestroyGraph,
                                   Primitive::kDestroyStream, Primitive::kUnloadModule}) {
     auto executable = Make(adding_, {.slots = 1});

@@ -26,8 +26,7 @@ class MemoryBudgetTest : public GraphTest {
   static constexpr BindingId kX{0};
 };
 
-// G14
-TEST_F(MemoryBudgetTest, TakesFromWhoeverWasUsedLongestAgoAndFromNobodyElse) {
+TEST_F(MemoryBudgetTest, G14_TakesFromWhoeverWasUsedLongestAgoAndFromNobodyElse) {
   const auto budget = std::make_shared<MemoryBudget>(3_MiB + 64_KiB);
   std::vector<std::unique_ptr<Executable>> all;
   all.reserve(4);
@@ -57,8 +56,7 @@ TEST_F(MemoryBudgetTest, TakesFromWhoeverWasUsedLongestAgoAndFromNobodyElse) {
   EXPECT_EQ(budget->used(), 0_B);
 }
 
-// G14
-TEST_F(MemoryBudgetTest, WhatIsInUseIsNeverTaken) {
+TEST_F(MemoryBudgetTest, G14_WhatIsInUseIsNeverTaken) {
   const auto budget = std::make_shared<MemoryBudget>(1_MiB + 64_KiB);
   const auto mine = Make("mine", budget);
   const auto other = Make("other", budget);
@@ -126,8 +124,8 @@ TEST_F(MemoryBudgetTest, ClosingAndFailingGiveBack) {
   EXPECT_EQ(budget->used(), 0_B);
 }
 
-// G14: two that need the room in turn, at once.
-TEST_F(MemoryBudgetTest, ExecutablesThatTakeTurnsAllMakeProgress) {
+// Two that need the room in turn, at once.
+TEST_F(MemoryBudgetTest, G14_ExecutablesThatTakeTurnsAllMakeProgress) {
   const auto budget = std::make_shared<MemoryBudget>(2_MiB + 64_KiB);
   std::vector<std::unique_ptr<Executable>> all;
   all.reserve(4);

@@ -12,6 +12,10 @@ struct Overloaded : Fs... {
   using Fs::operator()...;
 };
 
+bool Reads(hal::Access access) {
+  return access == hal::Access::kRead || access == hal::Access::kReadWrite;
+}
+
 bool Writes(hal::Access access) {
   return access == hal::Access::kWrite || access == hal::Access::kReadWrite;
 }
@@ -20,10 +24,18 @@ bool Writes(hal::Access access) {
 class Checker {
  public:
   Checker(std::vector<BindingSpec>& bindings, std::vector<bool>& opaque)
-      : bindings_(bindings), opaque_(opaque) {}
+      : bindings_(bindings), opaque_(opaque), written_(bindings.size()) {}
 
   Status Check(std::size_t index, ProgramCommand& command) {
     where_ = fmt::format("command {}", index);
+    operands_.clear();
+    KEEL_TRY(CheckAlone(command));
+    return CheckInOrder(std::holds_alternative<command::Traced>(command) ||
+                        std::holds_alternative<command::Eager>(command));
+  }
+
+ private:
+  Status CheckAlone(ProgramCommand& command) {
     return std::visit(
         Overloaded{
             [&](command::Kernel& kernel) {
@@ -76,7 +88,33 @@ class Checker {
         command);
   }
 
- private:
+  // With what came before it. Of an opaque command only its writes count: what it reads, it may
+  // well have written first.
+  Status CheckInOrder(bool opaque) {
+    for (const Operand& operand : operands_) {
+      const BindingSpec& spec = bindings_[operand.binding.index];
+      if (opaque || spec.access != BindingAccess::kOut || !Reads(operand.access)) continue;
+      // A part of it will do: the rest may be what does not matter.
+      const std::vector<Operand>& written = written_[operand.binding.index];
+      if (std::any_of(written.begin(), written.end(), [&](const Operand& before) {
+            return before.offset < operand.offset + operand.extent &&
+                   operand.offset < before.offset + before.extent;
+          })) {
+        continue;
+      }
+      return InvalidArgument(fmt::format(
+          "{}: reads '{}', which is declared 'out', before anything wrote it", where_, spec.name));
+    }
+    for (const Operand& operand : operands_) {
+      const BindingSpec& spec = bindings_[operand.binding.index];
+      if (spec.access != BindingAccess::kOut || !Writes(operand.access)) continue;
+      written_[operand.binding.index].push_back(operand);
+      // Whatever part it names: it writes what it needs.
+      if (opaque) written_[operand.binding.index].back() = {.extent = spec.size};
+    }
+    return OkStatus();
+  }
+
   Status Opaque(const std::string& name, const TraceFunction& function,
                 std::vector<Operand>& uses) {
     where_ += " '" + name + "'";
@@ -108,11 +146,15 @@ class Checker {
       return InvalidArgument(
           fmt::format("{}: writes '{}', which is declared 'in'", where_, spec.name));
     }
+    operands_.push_back(operand);
     return OkStatus();
   }
 
   std::vector<BindingSpec>& bindings_;
   std::vector<bool>& opaque_;
+  std::vector<std::vector<Operand>> written_;  // by binding, of outputs
+  // Of the command that is looked at.
+  std::vector<Operand> operands_;
   std::string where_;
 };
 

@@ -113,6 +113,73 @@ TEST_F(ProgramTest, RefusesToWriteAnInputByAnyCommand) {
   });
 }
 
+TEST_F(ProgramTest, RefusesToReadAnOutputThatNothingWrote) {
+  const BindingId y{1};
+  const BindingId z{2};
+  const auto refused = [&](const std::function<void(ProgramBuilder&)>& commands) {
+    ProgramBuilder builder("reader");
+    builder.Bind({.name = "x", .size = kSize});
+    builder.Bind({.name = "y", .size = kSize, .access = BindingAccess::kOut});
+    builder.Bind({.name = "z", .size = kSize, .access = BindingAccess::kInOut});
+    commands(builder);
+    const Status status = std::move(builder).Build().status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(status.message(),
+                HasSubstr("reads 'y', which is declared 'out', before anything wrote it"));
+  };
+  refused([&](ProgramBuilder& builder) { builder.Kernel(add(), kDims, {Argument::In(y)}); });
+  refused([&](ProgramBuilder& builder) { builder.Kernel(add(), kDims, {Argument::InOut(y)}); });
+  refused([&](ProgramBuilder& builder) {
+    builder.Kernel(add(), kDims, {Argument::Out(y), Argument::In(y)});
+  });
+  refused([&](ProgramBuilder& builder) {
+    builder.Copy({z}, {y});
+    builder.Fill({y}, 0, 4);
+  });
+  // Something was written, but nothing of what it reads.
+  refused([&](ProgramBuilder& builder) {
+    builder.Fill({.binding = y, .extent = 512_B}, 0, 4);
+    builder.Copy({.binding = z, .extent = 512_B}, {.binding = y, .offset = 512_B});
+  });
+  refused([&](ProgramBuilder& builder) {
+    builder.Fill({.binding = y, .offset = 512_B}, 0, 4);
+    builder.Copy({.binding = z, .extent = 512_B}, {.binding = y, .extent = 512_B});
+  });
+  // A function that reads it has not written it, nor has one that writes another.
+  refused([&](ProgramBuilder& builder) {
+    builder.Traced("t", {{y, hal::Access::kRead}, {z, hal::Access::kWrite}},
+                   [](const TraceContext&) { return OkStatus(); });
+    builder.Copy({z}, {y});
+  });
+}
+
+TEST_F(ProgramTest, AnOutputMayBeReadOnceSomeOfThatWasWritten) {
+  const BindingId z = builder_.Bind({.name = "z", .size = kSize, .access = BindingAccess::kInOut});
+  builder_.Fill({.binding = out_, .offset = 512_B}, 0, 4);
+  builder_.Kernel(add(), kDims, {Argument::In(out_), Argument::Out(z)});
+  builder_.Copy({.binding = z, .extent = 512_B},
+                {.binding = out_, .offset = 256_B, .extent = 512_B});
+  builder_.Kernel(add(), kDims, {Argument::InOut(out_)});
+  EXPECT_TRUE(IsOk(Build()));
+}
+
+// Of a function only what it declares is known: it may write a part, or read after it wrote.
+TEST_F(ProgramTest, AnOutputMayBeReadAfterAnyFunctionThatWritesIt) {
+  for (const int kind : {0, 1, 2}) {
+    ProgramBuilder builder("functions");
+    const BindingId y = builder.Bind({.name = "y", .size = kSize, .access = BindingAccess::kOut});
+    const BindingId z = builder.Bind({.name = "z", .size = kSize, .access = BindingAccess::kInOut});
+    const std::vector<Operand> uses = {
+        {.binding = y, .access = hal::Access::kReadWrite, .extent = 4_B}};
+    const auto nothing = [](const TraceContext&) { return OkStatus(); };
+    if (kind == 0) builder.Traced("t", uses, nothing);
+    if (kind == 1) builder.Recorded("r", uses, nothing);
+    if (kind == 2) builder.Eager("e", uses, nothing);
+    builder.Copy({.binding = z, .extent = 8_B}, {.binding = y, .offset = 512_B, .extent = 8_B});
+    EXPECT_TRUE(IsOk(std::move(builder).Build().status()));
+  }
+}
+
 TEST_F(ProgramTest, RefusesAnOperandThatIsNotUsed) {
   builder_.Traced("library", {{in_, hal::Access::kNone}},
                   [](const TraceContext&) { return OkStatus(); });

@@ -62,6 +62,10 @@ std::string_view ReasonText(Reason reason) {
       return "mapping its memory takes longer than another way would";
     case Reason::kNoMemory:
       return "its buffer brings no physical memory any more";
+    case Reason::kCommandsBusy:
+      return "another step was recording or calling the commands' functions";
+    case Reason::kScratchBusy:
+      return "another step with the same scratch was being queued";
   }
   return "unknown";
 }

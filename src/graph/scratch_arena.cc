@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/fork.h"
+#include "graph/turn.h"
 #include "keel/base/log.h"
 #include "keel/hal/owned_handle.h"
 #include "keel/telemetry/tags.h"
@@ -25,7 +26,8 @@ Result<std::shared_ptr<ScratchArena>> ScratchArena::Create(
 }
 
 Result<memory::PooledEvent> ScratchArena::MarkLast() {
-  const MutexLock lock(mutex_);
+  mutex_.Lock();
+  const TimedMutexUnlocker unlocker(mutex_);
   if (!last_) return memory::PooledEvent();
   KEEL_ASSIGN(const hal::CaptureState capture, memory_->device()->GetCaptureState(last_));
   if (capture != hal::CaptureState::kNone) {
@@ -77,8 +79,15 @@ ScratchArena::~ScratchArena() {
                                });
 }
 
-Status ScratchArena::InTurn(hal::StreamHandle stream, const std::function<Status()>& queue_step) {
-  const MutexLock lock(mutex_);
+Status ScratchArena::InTurn(hal::StreamHandle stream, Deadline deadline, ReplayReport& report,
+                            const std::function<Status()>& queue_step) {
+  if (!TakeTurn(mutex_, *memory_->device(), deadline, Reason::kScratchBusy, report)) {
+    KEEL_TRY(memory_->device()->Health());
+    return DeadlineExceeded(
+        "another step with the same scratch arena was not queued in time: give the launch more "
+        "time, or the executables arenas of their own");
+  }
+  const TimedMutexUnlocker turn(mutex_);
   if (last_ && last_ != stream) {
     KEEL_ASSIGN(const hal::CaptureState capture, memory_->device()->GetCaptureState(last_));
     if (capture != hal::CaptureState::kNone) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <latch>
 #include <thread>
 
 #include "graph/graph_test.h"
@@ -131,6 +132,41 @@ TEST_F(ScratchArenaTest, AStepThatWaitsForItsTableHoldsUpNobody) {
   }
   waiter.join();
   EXPECT_TRUE(IsOk(waiting.Wait(Soon())));
+}
+
+// The arena is one step's while its commands are called.
+TEST_F(ScratchArenaTest, G6_AnotherStepWithTheSameScratchIsWaitedForUntilTheDeadline) {
+  const hal::Stream other = Need(hal::Stream::Create(bench_.inner()));
+  const auto arena = Need(ScratchArena::Create(bench_.memory(), 8_KiB));
+  const Relay relay = MakeRelay("relay", kFloats, arena);
+  const Bound bound = {{relay.x, bench_.Filled(3)}, {relay.y, bench_.Filled(0)}};
+  ASSERT_TRUE(IsOk(RunStep(*relay.executable, other.get(), bound)));
+  ProgramBuilder builder("staying");
+  const BindingId scratch =
+      builder.Bind({.name = "scratch", .size = kSize, .access = BindingAccess::kScratch});
+  std::latch stayed(1);
+  std::latch goes_on(1);
+  builder.Eager("stays", {{scratch, hal::Access::kWrite}}, [&](const TraceContext&) {
+    stayed.count_down();
+    goes_on.wait();
+    return OkStatus();
+  });
+  const auto staying = Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(),
+                                               {.slots = 1, .scratch = arena}));
+  std::thread thread([&] { EXPECT_TRUE(IsOk(RunStep(*staying, bench_.stream()))); });
+  stayed.wait();
+  Lease lease = Need(relay.executable->Acquire(other.get(), Soon()));
+  for (const auto& [binding, buffer] : bound) EXPECT_TRUE(IsOk(lease.Bind(binding, buffer)));
+  const Status late = lease.Launch(Deadline::After(std::chrono::milliseconds(20)));
+  EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(late.message(),
+              HasSubstr("another step with the same scratch arena was not queued in time"));
+  EXPECT_TRUE(Has(lease.report(), ActionKind::kWaited, Reason::kScratchBusy));
+  EXPECT_GE(lease.report().waited_ns, 20'000'000);
+  goes_on.count_down();
+  EXPECT_TRUE(IsOk(lease.Launch(Soon())));
+  EXPECT_TRUE(IsOk(lease.Wait(Soon())));
+  thread.join();
 }
 
 // An executable that gave up waiting is gone, and so is its arena; the step still writes there.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -78,23 +79,26 @@ TEST_F(TimelineTest, ReadingIsNoDriverCall) {
   EXPECT_EQ(bench_.device().calls(), 0u);
 }
 
-// G6
-TEST_F(TimelineTest, AWaitEndsAtItsDeadlineAndSaysWhatIsMissing) {
+TEST_F(TimelineTest, G6_AWaitEndsAtItsDeadlineAndSaysWhatIsMissing) {
   timeline_.Launched(bench_.stream());
   timeline_.Launched(bench_.stream());
   Mark();
-  const auto begin = std::chrono::steady_clock::now();
-  const Status status = Wait(2, Deadline::After(milliseconds(30)));
-  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
-  const auto took = std::chrono::steady_clock::now() - begin;
-  EXPECT_GE(took, milliseconds(30));
-  EXPECT_LT(took, std::chrono::seconds(10)) << "with much to spare for a machine that is busy";
-  EXPECT_THAT(status.message(), HasSubstr("step 2 of the slot is not done: 1 are"));
+  // A machine that is busy may delay a wait, but not each of three.
+  constexpr milliseconds kInTime{500};
+  auto best = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 3 && best >= kInTime; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Status status = Wait(2, Deadline::After(milliseconds(30)));
+    best = std::min(best, std::chrono::steady_clock::now() - begin);
+    EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+    EXPECT_THAT(status.message(), HasSubstr("step 2 of the slot is not done: 1 are"));
+  }
+  EXPECT_GE(best, milliseconds(30));
+  EXPECT_LT(best, kInTime);
   EXPECT_EQ(Wait(2, Deadline::Now()).code(), StatusCode::kDeadlineExceeded);
 }
 
-// G6
-TEST_F(TimelineTest, AWaitDoesNotBurnACore) {
+TEST_F(TimelineTest, G6_AWaitDoesNotBurnACore) {
   timeline_.Launched(bench_.stream());
   const auto used = [] {
     rusage usage{};
@@ -102,9 +106,14 @@ TEST_F(TimelineTest, AWaitDoesNotBurnACore) {
     const auto us = [](const timeval& time) { return time.tv_sec * 1'000'000 + time.tv_usec; };
     return us(usage.ru_utime) + us(usage.ru_stime);
   };
-  const auto before = used();
-  EXPECT_EQ(Wait(1, Deadline::After(milliseconds(400))).code(), StatusCode::kDeadlineExceeded);
-  EXPECT_LT(used() - before, 200'000);
+  constexpr std::int64_t kTenthUs = 40'000;
+  std::int64_t least = kTenthUs;
+  for (int i = 0; i < 3 && least >= kTenthUs; ++i) {
+    const std::int64_t before = used();
+    EXPECT_EQ(Wait(1, Deadline::After(milliseconds(400))).code(), StatusCode::kDeadlineExceeded);
+    least = std::min<std::int64_t>(least, used() - before);
+  }
+  EXPECT_LT(least, kTenthUs);
 }
 
 TEST_F(TimelineTest, AWaitEndsWhenTheMarkComes) {

@@ -15,8 +15,11 @@
 // Steps of one stream run in its order, also when they use the same slot: nobody waits for the
 // device unless memory has to be mapped, the slot was last used on another stream, or a table that
 // its last step may be reading has to be rewritten. There is such a table only where the addresses
-// of what is copied cannot go with the launch: see `copy` in docs/graphs.md. Such waits are bounded
-// by the deadline, do not burn a core, and are in the step's report.
+// of what is copied cannot go with the launch: see `copy` in docs/graphs.md. The functions of
+// traced and eager commands are called for one step at a time: a step that records, and every step
+// of a program with eager commands, waits for another one that does so. A steady step without eager
+// commands calls none, and waits for nobody. Such waits are bounded by the deadline, do not burn a
+// core, and are in the step's report.
 //
 // Completion is a count that the graph itself writes into pinned memory when it ends; reading it is
 // no call of the driver. In the steady state a step makes one driver call: the launch. If something
@@ -146,8 +149,9 @@ class KEEL_EXPORT Lease {
   Status Bind(BindingId binding, const Buffer& buffer);
   // Queues the step on the stream, once; when it fails it may be tried again. kFailedPrecondition
   // names a binding that is not bound, and one that was promised not to move and did. `deadline`
-  // bounds waiting for the slot's last step, where that is needed: kDeadlineExceeded, and nothing
-  // was launched.
+  // bounds waiting for the slot's last step, and for another step that records, calls the functions
+  // of commands or has the same scratch arena, where that is needed: kDeadlineExceeded, and nothing
+  // was launched. It does not bound the functions that this step calls.
   Status Launch(Deadline deadline = Deadline::Never());
   // Of what Launch did, also when it failed.
   const ReplayReport& report() const;

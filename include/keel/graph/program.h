@@ -190,9 +190,10 @@ class KEEL_EXPORT ProgramBuilder {
   void Keep(std::shared_ptr<const void> what);
 
   // kInvalidArgument: a name that is empty or taken, a size of zero, a command that names a binding
-  // that is not there, goes beyond its end, or writes what is declared `in`; a fill with a value
-  // that is wider than its words; a policy that the access or the commands rule out. An empty
-  // program is fine.
+  // that is not there, goes beyond its end, or writes what is declared `in`; an explicit
+  // command that reads a part of what is declared `out` before a command wrote any of that; a fill
+  // with a value that is wider than its words; a policy that the access or the commands rule out.
+  // An empty program is fine.
   Result<std::shared_ptr<const Program>> Build() &&;
 
  private:

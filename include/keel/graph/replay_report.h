@@ -18,7 +18,7 @@
 namespace keel::graph {
 
 enum class ActionKind : std::uint8_t {
-  kWaited,       // for the slot's last step
+  kWaited,       // for the slot's last step, or for another step that has its turn
   kRebound,      // a row of the copies was rewritten
   kPatched,      // parameters of commands were rewritten
   kRemapped,     // physical memory was mapped under the slot's address
@@ -47,8 +47,10 @@ enum class Reason : std::uint8_t {
   kMappable,        // it moves so often that mapping its memory is cheaper
   kMappingDear,     // mapping its memory takes longer than it was worth
   kNoMemory,        // its buffer brings no physical memory any more
+  kCommandsBusy,    // another step was recording, or calling the functions of the commands
+  kScratchBusy,     // another step with the same scratch arena was being queued
 };
-inline constexpr std::size_t kReasons = 16;
+inline constexpr std::size_t kReasons = 18;
 
 KEEL_EXPORT std::string_view ActionName(ActionKind kind);
 KEEL_EXPORT std::string_view ReasonText(Reason reason);

@@ -13,9 +13,11 @@
 #include <memory>
 
 #include "keel/base/bytes.h"
+#include "keel/base/deadline.h"
 #include "keel/base/export.h"
-#include "keel/base/mutex.h"
 #include "keel/base/result.h"
+#include "keel/base/timed_mutex.h"
+#include "keel/graph/replay_report.h"
 #include "keel/hal/stream.h"
 #include "keel/memory/event_pool.h"
 #include "keel/memory/process_memory.h"
@@ -42,9 +44,10 @@ class KEEL_EXPORT ScratchArena {
   // --- For executables ---------------------------------------------------------------------
 
   // Calls `queue_step`, which puts a step on the stream, after what came before it there and in the
-  // arena. Nobody else's is called meanwhile.
-  Status InTurn(hal::StreamHandle stream, const std::function<Status()>& queue_step)
-      KEEL_EXCLUDES(mutex_);
+  // arena. Nobody else's is called meanwhile, which is waited for until the deadline and then
+  // reported.
+  Status InTurn(hal::StreamHandle stream, Deadline deadline, ReplayReport& report,
+                const std::function<Status()>& queue_step) KEEL_EXCLUDES(mutex_);
 
  private:
   ScratchArena(std::shared_ptr<memory::DeviceMemory> memory, hal::Stream stream,
@@ -60,7 +63,7 @@ class KEEL_EXPORT ScratchArena {
   const std::chrono::milliseconds patience_;
   DeviceAddress address_;
   Bytes size_;
-  Mutex mutex_;
+  TimedMutex mutex_;                                // also while a step's functions are called
   hal::StreamHandle last_ KEEL_GUARDED_BY(mutex_);  // that has a step
 };
 
