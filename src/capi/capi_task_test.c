@@ -434,14 +434,16 @@ static void lose_worker(keel_orchestrator orchestrator, uint64_t crash) {
   CHECK(keel_task_close(task) == KEEL_STATUS_OK);
 }
 
-/* c = a + a, with both a at `address`. */
+/* c = a + a, with both a at `address`: as a group of one member, and alone. */
 static keel_status submit_with(keel_orchestrator orchestrator, uint64_t add, uint64_t address,
                                const keel_submit_options* options) {
   keel_tensor tensors[3];
   const keel_tag tags[3] = {KEEL_TAG_IN, KEEL_TAG_IN, KEEL_TAG_OUT};
   keel_task_arguments arguments;
+  const keel_task_arguments* const member = &arguments;
   keel_task task = NULL;
   keel_status status;
+  int alone;
   tensors[0] = tensors[1] = resident_tensor(address);
   tensors[2] = host_tensor(c);
   memset(&arguments, 0, sizeof arguments);
@@ -449,10 +451,13 @@ static keel_status submit_with(keel_orchestrator orchestrator, uint64_t add, uin
   arguments.tensors = tensors;
   arguments.tags = tags;
   arguments.tensor_count = 3;
-  status = keel_task_submit(orchestrator, add, &arguments, options, &task);
-  if (status != KEEL_STATUS_OK) return status;
-  CHECK(keel_task_wait(task, -1) == KEEL_STATUS_OK);
-  CHECK(keel_task_close(task) == KEEL_STATUS_OK);
+  status = keel_task_submit_group(orchestrator, add, &member, 1, NULL, options, &task);
+  for (alone = 0; alone < 2; ++alone) {
+    if (alone) CHECK(keel_task_submit(orchestrator, add, &arguments, options, &task) == status);
+    if (status != KEEL_STATUS_OK) continue;
+    CHECK(keel_task_wait(task, -1) == KEEL_STATUS_OK);
+    CHECK(keel_task_close(task) == KEEL_STATUS_OK);
+  }
   return status;
 }
 

@@ -22,7 +22,9 @@ static void fail(int line, const char* what) {
 
 /* The call is refused so, and the message has this in it. */
 static void refused(int line, keel_status got, keel_status wanted, const char* part) {
-  if (got != wanted) fail(line, keel_status_name(got));
+  char name[64]; /* the library's own is valid until the next, which fail() asks for */
+  snprintf(name, sizeof name, "it was %s", keel_status_name(got));
+  if (got != wanted) fail(line, name);
   if (got != keel_last_error_status()) fail(line, "another status was kept");
   if (strstr(keel_last_error_message(), part) == NULL) fail(line, part);
 }

@@ -65,18 +65,33 @@ class PipelineTest(CliTest):
                 self.assertEqual(details["digest"], simulated["digest"])
                 self.check_bytes(details, 4 << 20, REQUESTS)
 
-    @unittest.skipUnless(os.environ.get("KEEL_SOAK"), "takes gigabytes")
+    def test_so_many_requests_with_weights_that_are_sent_along(self):
+        details = self.pipeline("--weights", "32KiB", "--sent-along", "7")
+        self.check_bytes(details, 32 << 10, 7)
+        # Unless it says so, fewer of those that take long.
+        details = self.pipeline("--weights", "64MiB")
+        self.check_bytes(details, 64 << 20, 64)
+        details = self.pipeline("--weights", "64MiB", "--sent-along", "66")
+        self.check_bytes(details, 64 << 20, 66)
+
+    @unittest.skipUnless(os.environ.get("KEEL_SOAK"), "copies 100 GiB on each transport")
     def test_a_gibibyte(self):
+        digests = set()
         for transport in TRANSPORTS:
             with self.subTest(transport=transport):
-                details = self.pipeline("--transport", transport, "--weights", "1GiB")
-                self.check_bytes(details, 1 << 30, 4)
+                details = self.pipeline("--transport", transport, "--weights", "1GiB",
+                                        "--sent-along", str(REQUESTS))
+                self.check_bytes(details, 1 << 30, REQUESTS)
                 self.assertGreaterEqual(details["ratio"], 50)
+                digests.add(details["digest"])
+        self.assertEqual(len(digests), 1, digests)
 
     def test_mistakes(self):
         self.assert_fails(keel("demo", "--transport", "mail"), 2, "'mail'", "thread, process, mpi")
         self.assert_fails(keel("demo", "--weights", "much"), 2, "--weights", "much")
         self.assert_fails(keel("demo", "--weights", "31KiB"), 2, "--weights", "at least 32 KiB")
+        for count in ("0", "101", "few"):
+            self.assert_fails(keel("demo", "--sent-along", count), 2, "--sent-along", count, "1 to 100")
 
 
 if __name__ == "__main__":

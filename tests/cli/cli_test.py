@@ -30,7 +30,7 @@ class HelpTest(CliTest):
         run = keel("demo", "--help")
         self.assert_ok(run)
         for text in ("keel demo", "--help", "--driver NAME", "--device [NAME:]N",
-                     "--transport NAME", "--weights SIZE", "--json"):
+                     "--transport NAME", "--weights SIZE", "--sent-along N ", "--json"):
             self.assertIn(text, run.stdout)
 
     def test_replay(self):

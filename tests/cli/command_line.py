@@ -11,6 +11,8 @@ import unittest
 
 KEEL = os.environ["KEEL_CLI"]
 ESCAPE = "\x1b"
+# Seconds; the long versions of the tests take minutes.
+PATIENCE = 3600 if os.environ.get("KEEL_SOAK") else 120
 OURS = ("KEEL_ALLOC_CONF", "KEEL_DRIVER", "KEEL_SIM", "KEEL_LOG", "NO_COLOR", "TERM")
 
 
@@ -29,7 +31,7 @@ def keel(*arguments, **variables):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
 
 
@@ -56,7 +58,7 @@ def keel_on_terminal(*arguments, **variables):
             break
         output += piece
     os.close(master)
-    return process.wait(timeout=120), output.decode()
+    return process.wait(timeout=PATIENCE), output.decode()
 
 
 class CliTest(unittest.TestCase):

@@ -143,20 +143,35 @@ class WorkTest(MpiTest):
         code, output = run.finish()
         self.assertEqual(code, 0, output)
 
-    def test_pipeline_of_the_demo_gives_the_same_bits(self):
-        def digest(output):
-            # Others may have written before it.
-            (pipeline,) = (step for step in json.loads(output[output.index("{"):])["steps"]
-                           if "digest" in step.get("details", {}))
-            return pipeline["details"]
+    @staticmethod
+    def pipeline_of(output):
+        # Others may have written before it.
+        (pipeline,) = (step for step in json.loads(output[output.index("{"):])["steps"]
+                       if "digest" in step.get("details", {}))
+        return pipeline["details"]
 
-        threads = subprocess.run((KEEL, "demo", "--json"), env=dict(os.environ, KEEL_DRIVER="sim"),
-                                 capture_output=True, text=True, timeout=LONG, check=True)
-        run = self.start_workers(4, KEEL, "demo", "--transport", "mpi", "--json")
+    def pipeline(self, *options):
+        run = self.start_workers(4, KEEL, "demo", "--transport", "mpi", "--json", *options)
         code, output = run.finish()
         self.assertEqual(code, 0, output)
-        self.assertEqual(digest(output)["transport"], "mpi")
-        self.assertEqual(digest(output)["digest"], digest(threads.stdout)["digest"])
+        details = self.pipeline_of(output)
+        self.assertEqual(details["transport"], "mpi")
+        return details
+
+    def test_pipeline_of_the_demo_gives_the_same_bits(self):
+        threads = subprocess.run((KEEL, "demo", "--json"), env=dict(os.environ, KEEL_DRIVER="sim"),
+                                 capture_output=True, text=True, timeout=LONG, check=True)
+        self.assertEqual(self.pipeline()["digest"], self.pipeline_of(threads.stdout)["digest"])
+
+    @unittest.skipUnless(os.environ.get("KEEL_SOAK"), "copies 100 GiB")
+    def test_pipeline_of_the_demo_with_a_gibibyte(self):
+        # tests/cli/cli_demo_test.py has the same for threads and processes.
+        details = self.pipeline("--weights", "1GiB", "--sent-along", "100")
+        self.assertEqual(details["weights_bytes"], 1 << 30)
+        self.assertEqual([details[way]["requests"] for way in ("resident", "sent_along")], [100, 100])
+        self.assertLess(details["resident"]["bytes_to_devices"], (1 << 30) + (1 << 20))
+        self.assertGreater(details["sent_along"]["bytes_to_devices"], 100 << 30)
+        self.assertGreaterEqual(details["ratio"], 50)
 
     def test_program_in_c(self):
         code = [str(Path(C_PROGRAM).parent / f"task_test_{name}.so") for name in ("Add", "Crash")]

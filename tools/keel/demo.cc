@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -29,6 +30,7 @@ struct Options {
   Choice choice;
   std::string transport = "thread";
   std::string weights = "4MiB";
+  std::uint32_t sent_along = 0;
   bool json = false;
 };
 
@@ -121,6 +123,7 @@ Result<DemoOptions> ParseDemoOptions(const Options& options) {
   KEEL_ASSIGN(parsed.transport, ParseTransport(options.transport));
   KEEL_ASSIGN(parsed.weights, ParseBytes(options.weights));
   KEEL_TRY(CheckPipelineWeights(parsed.weights).Annotate("--weights"));
+  parsed.sent_along = options.sent_along;
   return parsed;
 }
 
@@ -201,6 +204,13 @@ Command AddDemo(CLI::App& parent) {
                   "Of the two layers of the pipeline together (default 4MiB)")
       ->type_name("SIZE")
       ->check(CLI::Validator(SizeMistake, "", "size"));
+  app->add_option(
+         "--sent-along", options->sent_along,
+         fmt::format("How many of the {} requests are also run with weights that are sent\n"
+                     "along (default: all, but fewer for more than 4 GiB of that)",
+                     kPipelineRequests))
+      ->type_name("N")
+      ->check(CLI::Range(std::uint32_t{1}, kPipelineRequests).description(""));
   app->add_flag("--json", options->json, "Print one JSON object instead of text");
   app->footer("Exit code 1 when a result is not verified; what a device cannot do is skipped.");
   return {app, [options] { return Run(*options); }};

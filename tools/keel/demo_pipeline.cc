@@ -21,14 +21,15 @@ namespace {
 
 std::uint32_t BitsOf(float value) { return std::bit_cast<std::uint32_t>(value); }
 
-constexpr std::size_t kRequests = 100;
+constexpr std::size_t kRequests = kPipelineRequests;
 constexpr std::uint32_t kRows = 4;    // of a request
 constexpr std::uint32_t kWidth = 64;  // of a layer, both ways
 constexpr std::size_t kFloats = std::size_t{kRows} * kWidth;
 constexpr std::size_t kExpertFloats = std::size_t{kWidth} * kWidth;
 constexpr std::size_t kLayers = 2;
 constexpr std::array<task::WorkerId, kLayers> kWorkers{1, 3};
-// Of weights that are sent along: more of that is measured with fewer requests.
+// Of weights that are sent along, unless the user says otherwise: more of that is measured with
+// fewer requests.
 constexpr Bytes kSentAlong = 4_GiB;
 
 // All numbers are small integers, and so are their sums: exact in any order, fused or not.
@@ -199,9 +200,7 @@ class Pipeline {
   Result<Traffic> RunSent() {
     const std::vector<task::WorkerReport> before = orchestrator_.Report();
     requests_.Poison();
-    std::uint64_t size = 0;
-    for (const Layer& layer : layers_) size += layer.size().count();
-    const std::size_t count = std::clamp<std::size_t>(kSentAlong.count() / size, 1, kRequests);
+    const std::size_t count = SentRequests();
     for (std::size_t request = 0; request < count; ++request) {
       task::TaskHandle last;
       for (const Layer& layer : layers_) {
@@ -217,6 +216,12 @@ class Pipeline {
   }
 
  private:
+  std::size_t SentRequests() const {
+    if (context_.options.sent_along != 0) return context_.options.sent_along;
+    std::uint64_t size = 0;
+    for (const Layer& layer : layers_) size += layer.size().count();
+    return std::clamp<std::size_t>(kSentAlong.count() / size, 1, kRequests);
+  }
   static std::array<std::uint32_t, 3> ShapeOf(const Layer& layer) {
     return {layer.experts, kWidth, kWidth};
   }

@@ -31,6 +31,8 @@ struct Shown {
 struct DemoOptions {
   task::Transport transport = task::Transport::kThread;  // of the pipeline's workers
   Bytes weights = 4_MiB;                                 // of its layers together
+  std::uint32_t sent_along =
+      0;  // requests with weights that are sent along; 0: as many as is quick
 };
 
 struct StepContext {
