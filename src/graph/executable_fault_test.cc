@@ -34,23 +34,10 @@ class WithoutNodeUpdate : public hal::ForwardingDevice {
 class FaultTest : public GraphTest, public ::testing::WithParamInterface<Life> {
  protected:
   static constexpr int kPlaces = 3;
-  static constexpr Bytes kPage = 2_MiB;
 
-  // Where a binding may be: memory that the test sees at `buffer.address`.
-  struct Place {
-    Buffer buffer;
-    hal::Mapping seen;
-  };
-  Place MakePlace() {
-    if (GetParam().policy != Policy::kRemap) return {.buffer = bench_.Filled(0), .seen = {}};
-    Place place;
-    auto memory = std::make_shared<const hal::PhysicalMemory>(
-        Need(hal::PhysicalMemory::Create(bench_.inner(), kPage)));
-    const hal::AddressRange range = Need(hal::AddressRange::Create(bench_.inner(), kPage));
-    const hal::AccessGrant grant{.device = bench_.device().id(), .access = hal::Access::kReadWrite};
-    place.seen = Need(hal::Mapping::Create(range, Offset(0), *memory, {&grant, 1}));
-    place.buffer = {.address = place.seen.address(), .size = kSize, .memory = std::move(memory)};
-    return place;
+  Bench::Place MakePlace() {
+    if (GetParam().policy == Policy::kRemap) return bench_.MakePlace(0);
+    return {.buffer = bench_.Filled(0), .seen = {}};
   }
   FaultTest() {
     for (auto* places : {&a_, &b_, &sum_}) {
@@ -109,7 +96,9 @@ class FaultTest : public GraphTest, public ::testing::WithParamInterface<Life> {
   // A step at the n-th places. In place, the slot's own memory is written and read.
   Status Step(Executable& executable, int n, float number) {
     const bool in_place = GetParam().policy == Policy::kInPlace;
-    const auto at = [&](const std::vector<Place>& places) { return places[n % kPlaces].buffer; };
+    const auto at = [&](const std::vector<Bench::Place>& places) {
+      return places[n % kPlaces].buffer;
+    };
     KEEL_ASSIGN(Lease lease, executable.Acquire(bench_.stream(), Soon()));
     HeldOutput held;
     DeviceAddress result;
@@ -162,7 +151,7 @@ class FaultTest : public GraphTest, public ::testing::WithParamInterface<Life> {
     return first;
   }
 
-  std::vector<Place> a_, b_, sum_;
+  std::vector<Bench::Place> a_, b_, sum_;
   BindingId x_, y_, out_;
   std::shared_ptr<const Program> program_;
 };

@@ -24,15 +24,10 @@ using Combination = std::tuple<Policy, Commands, int>;  // ..., slots
 
 class SteadyTest : public GraphTest, public ::testing::WithParamInterface<Combination> {
  protected:
-  static constexpr Bytes kPage = 2_MiB;
   // With any number of slots that is tested, a slot's next step has another one.
   static constexpr int kPlaces = 5;
 
-  // Where a binding may be: memory that the test sees at `buffer.address`.
-  struct Place {
-    Buffer buffer;
-    hal::Mapping seen;
-  };
+  using Place = Bench::Place;
 
   SteadyTest() {
     const auto [policy, commands, slots] = GetParam();
@@ -70,20 +65,8 @@ class SteadyTest : public GraphTest, public ::testing::WithParamInterface<Combin
     }
   }
   Place MakePlace(float value) {
-    Place place;
-    if (policy_ == Policy::kRemap) {
-      auto memory = std::make_shared<const hal::PhysicalMemory>(
-          Need(hal::PhysicalMemory::Create(bench_.inner(), kPage)));
-      const hal::AddressRange range = Need(hal::AddressRange::Create(bench_.inner(), kPage));
-      const hal::AccessGrant grant{.device = bench_.device().id(),
-                                   .access = hal::Access::kReadWrite};
-      place.seen = Need(hal::Mapping::Create(range, Offset(0), *memory, {&grant, 1}));
-      place.buffer = {.address = place.seen.address(), .size = kSize, .memory = std::move(memory)};
-      bench_.Write(place.buffer, Same(value));
-    } else {
-      place.buffer = bench_.Filled(value);
-    }
-    return place;
+    if (policy_ == Policy::kRemap) return bench_.MakePlace(value);
+    return {.buffer = bench_.Filled(value), .seen = {}};
   }
   std::unique_ptr<Executable> Make() {
     // `auto` begins with patching, and soon finds copying cheaper.
