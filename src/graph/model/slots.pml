@@ -3,11 +3,14 @@
  * table that the host rewrites and the device reads, outputs that are held. With BY_VALUE, each
  * launch has what the table says as a value of its own, and the table is the host's alone. A step's
  * output is written in parts, in any order, each of which has a mark; a step is seen when all are.
+ * With GIVEN_BACK, the memory of the slots goes once, at any time when that may be, by an end of the
+ * executable or to others, and whoever comes later makes it again.
  *
  * What holds, in every interleaving:
  *  - a slot is in one step at a time, on whatever streams its steps were launched;
  *  - a step reads what its caller bound;
  *  - a held output is not overwritten;
+ *  - the memory of the slots is there while a step runs or an output is held;
  *  - nobody waits for ever (there is no deadlock).
  *
  * check_model.py checks it, and that each rule is needed: with one of these defined, the model fails.
@@ -18,10 +21,17 @@
  *   MARK_BEFORE_END       the device marks the end of a part before it has written that
  *   ONE_MARK_SEEN         a step is seen when the first of its marks is
  *   LEASE_LOST            a step that fails does not give its slot back
+ *   WITHOUT_END_RULE      the memory is given back without waiting for the steps that run (this and
+ *                         the next: rules of GIVEN_BACK)
+ *   WITHOUT_KEPT_RULE     the memory is given back while an output is held
  */
 #define SLOTS 2
 #define STREAMS 2
-#define STEPS 2 /* of each caller */
+#ifdef GIVEN_BACK
+#define STEPS 1 /* of each caller: the memory goes before, between or after them */
+#else
+#define STEPS 2
+#endif
 
 bool leased[SLOTS];
 byte held[SLOTS];
@@ -33,6 +43,11 @@ byte table[SLOTS];
 byte output[SLOTS];       /* its one part */
 byte rest[SLOTS];         /* and the other */
 byte running[SLOTS];
+#ifdef GIVEN_BACK
+bool mapped = true; /* the memory of all slots */
+#else
+#define mapped true
+#endif
 
 chan queue[STREAMS] = [SLOTS + 1] of {byte, byte}; /* slot, what its table says */
 
@@ -67,6 +82,18 @@ chan queue[STREAMS] = [SLOTS + 1] of {byte, byte}; /* slot, what its table says 
 #endif
 #define free(s, stream) (!leased[s] && let_go(s) && (idle(s) || in_order(s, stream)))
 
+#ifdef WITHOUT_END_RULE
+#define done(s) (true)
+#else
+#define done(s) idle(s)
+#endif
+#ifdef WITHOUT_KEPT_RULE
+#define kept(s) (false)
+#else
+#define kept(s) (held[s] != 0)
+#endif
+#define unused(s) (!leased[s] && !kept(s) && done(s))
+
 /* The end of a part, and of the step if it is the last one. */
 inline EndOf(part, marked, left) {
 #ifdef MARK_BEFORE_END
@@ -75,7 +102,7 @@ inline EndOf(part, marked, left) {
   running[slot] = left
 #else
   part = value;
-  assert(bound(slot, value));
+  assert(mapped && bound(slot, value));
   atomic {
     running[slot] = left;
     marked++
@@ -90,7 +117,7 @@ end:
   :: queue[number]?slot, value ->
      running[slot]++;
      assert(running[slot] == 1);
-     assert(bound(slot, value));
+     assert(mapped && bound(slot, value));
      if
      :: EndOf(output[slot], one_part[slot], 1);
         EndOf(rest[slot], other_part[slot], 0)
@@ -113,6 +140,9 @@ proctype Caller(byte number; byte stream) {
        fi;
        leased[slot] = true;
        step++;
+#ifdef GIVEN_BACK
+       mapped = true; /* made again, if it was given back */
+#endif
        /* A binding that moved, or did not. */
        if
        :: value = 1 + number
@@ -136,9 +166,9 @@ proctype Caller(byte number; byte stream) {
         if
         :: atomic { held[slot]++; leased[slot] = false };
            seen(slot, mark);
-           assert(holds(slot, value));
+           assert(mapped && holds(slot, value));
            atomic {
-             assert(holds(slot, value)); /* read again, later */
+             assert(mapped && holds(slot, value)); /* read again, later */
              held[slot]--
            }
         :: leased[slot] = false
@@ -153,11 +183,22 @@ proctype Caller(byte number; byte stream) {
   od
 }
 
+#ifdef GIVEN_BACK
+proctype Owner() {
+  atomic {
+    unused(0) && unused(1) -> mapped = false
+  }
+}
+#endif
+
 init {
   atomic {
     run Stream(0);
     run Stream(1);
     run Caller(0, 0);
-    run Caller(1, 1)
+    run Caller(1, 1);
+#ifdef GIVEN_BACK
+    run Owner()
+#endif
   }
 }
