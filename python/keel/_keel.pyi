@@ -342,7 +342,7 @@ class Orchestrator:
         self,
         callable: int,
         members: list[tuple[list[tuple[int, int, list[int], str, int]], list[int]]],
-        workers: list[int],
+        workers: list[int | None],
         timeout: float | None,
         pending: deque[tuple[Task, list[object]]],
         kept: list[object],

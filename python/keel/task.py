@@ -491,11 +491,11 @@ class Orchestrator:
         self,
         callable: Callable,
         members: Iterable[Sequence[Any]],
-        workers: Sequence[int] = (),
+        workers: Sequence[int | None] = (),
         timeout: float | None = None,
     ) -> Task:
         """One task for each member, which is a list of arguments, all started together or none,
-        each on a worker of its own; ``workers`` names one for each, or is empty."""
+        each on a worker of its own; ``workers`` names one for each, or None, or is empty."""
         self._registered(callable)
         given: list[Arguments] = [arguments_of(self, member) for member in members]
         kept = [callable._callback, *(each for member in given for each in member.keeps)]
