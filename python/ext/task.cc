@@ -86,7 +86,26 @@ task::Image ParseImage(const nb::bytes& bytes) {
 
 // --- Tasks ---------------------------------------------------------------------------------------
 
-void WaitForTask(const task::TaskHandle& task, std::optional<double> timeout) {
+// What Python holds of one. It goes without the interpreter: whoever has the lock that the last
+// handle of a task under way takes may be waiting for a function of Python's.
+class TaskRef {
+ public:
+  explicit TaskRef(task::TaskHandle handle) : handle_(std::move(handle)) {}
+  TaskRef(TaskRef&& other) noexcept = default;
+  TaskRef& operator=(TaskRef&&) = delete;
+  ~TaskRef() {
+    if (handle_.id() == 0) return;
+    const LeaveInterpreter leave;
+    handle_ = task::TaskHandle();
+  }
+  const task::TaskHandle& handle() const { return handle_; }
+
+ private:
+  task::TaskHandle handle_;
+};
+
+void WaitForTask(const TaskRef& ref, std::optional<double> timeout) {
+  const task::TaskHandle& task = ref.handle();
   WaitInterruptibly(DeadlineOf(timeout), [&](Deadline deadline) -> Status {
     Status status = task.Wait(deadline);
     // Its own time may have been up: that is an outcome.
@@ -96,8 +115,8 @@ void WaitForTask(const task::TaskHandle& task, std::optional<double> timeout) {
 }
 
 // None, or the exception.
-nb::object ErrorOf(const task::TaskHandle& task) {
-  const Status status = task.error();
+nb::object ErrorOf(const TaskRef& task) {
+  const Status status = task.handle().error();
   if (status.ok()) return nb::none();
   try {
     Raise(status);
@@ -217,7 +236,7 @@ std::shared_ptr<OrchestratorRef> Create(
 // no handler of a signal, no collector. A lock would be one that these, or a forked child, find
 // held.
 nb::object Enter(task::TaskHandle task, const nb::object& append, const nb::list& kept) {
-  nb::object entered = nb::cast(std::move(task));
+  nb::object entered = nb::cast(TaskRef(std::move(task)));
   append(nb::make_tuple(entered, kept));
   return entered;
 }
@@ -230,7 +249,8 @@ void SweepTasks(const nb::object& pending, bool everywhere) {
   std::vector<nb::object> gone;
   for (std::size_t left = nb::len(pending); left > 0; --left) {
     const auto entry = nb::steal(PySequence_GetItem(pending.ptr(), 0));
-    if (nb::cast<const task::TaskHandle&>(nb::handle(PyTuple_GET_ITEM(entry.ptr(), 0))).done()) {
+    const auto& task = nb::cast<const TaskRef&>(nb::handle(PyTuple_GET_ITEM(entry.ptr(), 0)));
+    if (task.handle().done()) {
       gone.push_back(entry);
       pop();
     } else if (everywhere) {
@@ -261,7 +281,7 @@ nb::object Submit(const OrchestratorRef& self, std::uint64_t callable, const Arg
 
 nb::object SubmitGroup(const OrchestratorRef& self, std::uint64_t callable,
                        const std::vector<ArgumentsOf>& members,
-                       const std::vector<std::optional<task::WorkerId>>& workers,
+                       const std::vector<std::optional<std::uint32_t>>& workers,
                        std::optional<double> timeout, const nb::object& pending,
                        const nb::list& kept) {
   std::vector<task::BlockId> blocks;
@@ -269,6 +289,7 @@ nb::object SubmitGroup(const OrchestratorRef& self, std::uint64_t callable,
   given.reserve(members.size());
   for (const ArgumentsOf& member : members) given.push_back(Read(member, blocks));
   std::vector<task::WorkerId> named;
+  named.reserve(workers.size());
   for (const auto& worker : workers) named.push_back(worker.value_or(task::kAnyWorker));
   const task::SubmitOptions options{
       .worker = {}, .timeout = Nanoseconds(timeout), .blocks = blocks};
@@ -448,10 +469,10 @@ void BindTask(nb::module_& m) {
   m.def("build_image", &BuildImage, nb::arg("orchestration").none(), nb::arg("parts"),
         nb::arg("kernels"));
   m.def("parse_image", &ParseImage, nb::arg("data"));
-  nb::class_<task::TaskHandle>(m, "Task")
-      .def_prop_ro("id", &task::TaskHandle::id)
-      .def_prop_ro("done", &task::TaskHandle::done)
-      .def_prop_ro("worker", &task::TaskHandle::worker)
+  nb::class_<TaskRef>(m, "Task")
+      .def_prop_ro("id", [](const TaskRef& self) { return self.handle().id(); })
+      .def_prop_ro("done", [](const TaskRef& self) { return self.handle().done(); })
+      .def_prop_ro("worker", [](const TaskRef& self) { return self.handle().worker(); })
       .def_prop_ro("error", &ErrorOf)
       .def("wait", &WaitForTask, nb::arg("timeout").none());
   BindOrchestrator(m);

@@ -423,6 +423,9 @@ def test_functions_of_two_workers_run_at_the_same_time(orchestrator: task.Orches
     group = orchestrator.submit_group(meet, [[], []])
     group.wait(60)
     assert not both.broken
+    open_member = orchestrator.submit_group(meet, [[], []], workers=[None, 0])
+    open_member.wait(60)
+    assert open_member.worker == 1
     with pytest.raises(keel.InvalidArgumentError, match="worker 1"):
         orchestrator.submit_group(meet, [[], []], workers=[1, 1])
     with pytest.raises(keel.InvalidArgumentError, match="a group of 3"):

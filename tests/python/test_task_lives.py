@@ -325,3 +325,41 @@ def test_many_threads_share_it(orchestrator: task.Orchestrator) -> None:
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(work, range(4)))
     assert sum(report.tasks for report in orchestrator.report()) == 160
+
+
+def test_a_task_that_goes_while_its_workers_end_leaves_the_interpreter_to_others() -> None:
+    # The workers do not end before Close leaves them behind, and until then it has the lock that
+    # the last of a task that is under way needs.
+    orchestrator = task.Orchestrator(["sim:0", "sim:1"], stop_timeout=0.05)
+    gate = Gate()
+    held = orchestrator.register(gate)
+    tasks = [orchestrator.submit(held, worker=i % 2) for i in range(100)]
+    assert gate.begun.wait(60)
+    orchestrator._pending.clear()
+    ticks = 0
+    closed = threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not closed.wait(0.001):
+            ticks += 1
+
+    def close() -> None:
+        orchestrator.close()
+        closed.set()
+
+    threads = [threading.Thread(target=run) for run in (tick, close)]
+    for thread in threads:
+        thread.start()
+    waited = 0
+    while tasks and not closed.is_set():
+        before, began = ticks, time.monotonic()
+        tasks.pop()
+        if time.monotonic() - began > 0.1:
+            waited += 1
+            assert ticks > before + 10, "nobody else has run meanwhile"
+        time.sleep(0.01)
+    gate.open.set()
+    for thread in threads:
+        thread.join()
+    assert waited > 0, "the premise"
