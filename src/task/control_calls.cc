@@ -104,6 +104,20 @@ Result<Reply> ControlCalls::Call(Request request, Deadline deadline) {
   return Exchange(request, deadline);
 }
 
+Status ControlCalls::Free(DeviceAddress address, Deadline deadline) {
+  const auto not_begun = [](Status why) {
+    if (why.code() != StatusCode::kDeadlineExceeded) return why;
+    return ResourceExhausted(fmt::format("nothing was freed: {}", why.message()));
+  };
+  Result<Turn> turn = Turn::Take(*this, deadline);
+  if (!turn.ok()) return not_begun(std::move(turn).status());
+  if (Status settled = Settle(deadline); !settled.ok()) return not_begun(std::move(settled));
+  withdrawn_ = false;
+  Status freed =
+      Exchange({.kind = RequestKind::kFree, .address = address.value()}, deadline).status();
+  return withdrawn_ ? not_begun(std::move(freed)) : freed;
+}
+
 Result<Reply> ControlCalls::Await(std::uint64_t number, Deadline deadline) {
   for (;;) {
     const Status loss = loss_();
@@ -167,7 +181,8 @@ Result<Reply> ControlCalls::Exchange(Request request, Deadline deadline) {
   Result<Reply> reply = Await(request.number, deadline);
   if (!reply.ok()) {
     std::uint64_t expected = request.number;
-    if (ticket.compare_exchange_strong(expected, 0)) return reply;
+    withdrawn_ = ticket.compare_exchange_strong(expected, 0);
+    if (withdrawn_) return reply;
     if (peer_.data() == nullptr && UsesMemory(request.kind)) {
       // Also if the worker is lost: its thread may still be at it.
       reply = AwaitEnd(request.number);

@@ -33,6 +33,8 @@ class ControlCalls {
 
   // The number and the deadline of the request are filled in. Its own error is the result's.
   Result<Reply> Call(Request request, Deadline deadline);
+  // As Worker::Free.
+  Status Free(DeviceAddress address, Deadline deadline);
   // In pieces, with a process.
   Status CopyTo(DeviceAddress destination, const std::byte* source, std::uint64_t size,
                 Deadline deadline);
@@ -77,6 +79,7 @@ class ControlCalls {
   LaneReader replies_;
   std::vector<std::byte> message_;
   std::uint64_t last_number_ = 0;
+  bool withdrawn_ = false;  // the newest request was given up before it was begun
   std::optional<Request> left_behind_;
   std::optional<Request> undo_;  // what is to be done before the next call
 };

@@ -561,8 +561,7 @@ Result<DeviceAddress> LaneWorker::Allocate(Bytes size, Deadline deadline) {
 
 Status LaneWorker::Free(DeviceAddress address, Deadline deadline) {
   KEEL_TRY(Here());
-  return state_->control->Call({.kind = RequestKind::kFree, .address = address.value()}, deadline)
-      .status();
+  return state_->control->Free(address, deadline);
 }
 
 Status LaneWorker::CopyTo(DeviceAddress destination, const void* source, Bytes size,

@@ -104,6 +104,13 @@ Status OrchestratorCore::FreeNowLocked(const std::shared_ptr<Block>& block) {
   LeaveLocked(worker, status);
   if (status.ok()) return status;
   if (slot.standing != Standing::kUp) return OkStatus();
+  // Not begun: the mender tries again.
+  if (status.code() == StatusCode::kResourceExhausted) {
+    frees_.push_back(block);
+    free_again_ = Clock::now() + kTick;
+    mender_ring_.NotifyOne();
+    return OkStatus();
+  }
   // It may happen yet, and then somebody else has the address.
   if (status.code() == StatusCode::kDeadlineExceeded) return std::move(status).Annotate(slot.name);
   // The worker has forgotten it: a device could not free what its allocator keeps for later.

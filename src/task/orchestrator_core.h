@@ -494,6 +494,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   BiasedCondVar mender_ended_;
   std::shared_ptr<OrchestratorCore> orphan_ KEEL_GUARDED_BY(mutex_);  // for a mender left behind
   std::vector<std::shared_ptr<Block>> frees_ KEEL_GUARDED_BY(mutex_);
+  Time free_again_ KEEL_GUARDED_BY(mutex_){};  // not sooner
   std::vector<DeferredUnregister> unregisters_ KEEL_GUARDED_BY(mutex_);
   std::thread keeper_;
   std::thread mender_;

@@ -447,6 +447,18 @@ TEST_F(OrchestratorCoreTest, T5_AFreeThatMayHappenYetCountsAsFreed) {
   EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kInvalidArgument);
 }
 
+// The worker is busy with another call for longer than anybody waits.
+TEST_F(OrchestratorCoreTest, T5_AFreeThatWasNotBegunIsTriedAgain) {
+  Start(1);
+  const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));
+  fakes_[0]->FailFree(ResourceExhausted("busy"));
+  EXPECT_TRUE(IsOk(core_->Free(0, block)));
+  EXPECT_EQ(core_->Free(0, block).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(fakes_[0]->freed().empty());
+  fakes_[0]->FailFree(OkStatus());
+  EXPECT_TRUE(Soon([&] { return fakes_[0]->freed() == std::vector{block}; }));
+}
+
 TEST_F(OrchestratorCoreTest, T5_WhatTheWorkerDoesNotKnowIsGone) {
   Start(1);
   const DeviceAddress block = Need(core_->Malloc(0, 1_KiB));

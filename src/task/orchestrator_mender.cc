@@ -30,7 +30,7 @@ std::shared_ptr<OrchestratorCore> OrchestratorCore::Mend() {
     }
     if (lost < worker_count()) {
       RestartLocked(lost);
-    } else if (!frees_.empty()) {
+    } else if (!frees_.empty() && free_again_ <= now) {
       const std::shared_ptr<Block> block = std::move(frees_.back());
       frees_.pop_back();
       const Status status = FreeNowLocked(block);
@@ -40,6 +40,8 @@ std::shared_ptr<OrchestratorCore> OrchestratorCore::Mend() {
       unregisters_.pop_back();
       const Status status = UnregisterNowLocked(std::move(callable));
       if (!status.ok()) Log(LogLevel::kError, status.ToString());
+    } else if (!frees_.empty()) {
+      static_cast<void>(mender_ring_.WaitUntil(mutex_, std::min(next, free_again_)));
     } else if (next == Time::max()) {
       mender_ring_.Wait(mutex_);
     } else {

@@ -102,6 +102,8 @@ class Worker {
   // --- Control: any thread --------------------------------------------------------------------
 
   virtual Result<DeviceAddress> Allocate(Bytes size, Deadline deadline) = 0;
+  // kDeadlineExceeded: it happens yet. kResourceExhausted: the worker was busy until the deadline,
+  // and never begins this call.
   virtual Status Free(DeviceAddress address, Deadline deadline) = 0;
   virtual Status CopyTo(DeviceAddress destination, const void* source, Bytes size,
                         Deadline deadline) = 0;

@@ -308,7 +308,10 @@ TEST_F(WorkerProcessTest, NothingOfAKilledWorkersTensorsIsTouchedAfterTheEnd) {
 TEST_F(WorkerProcessTest, T4_ACallThatGivesUpHarmsNobody) {
   const auto worker = Start();
   const std::uint64_t noop = Need(worker->Register(NoopImage(), Long()));
+  const DeviceAddress block = Need(worker->Allocate(8_B, Long()));
   ASSERT_TRUE(Freeze(*worker));
+  EXPECT_EQ(worker->Free(block, Deadline::After(milliseconds(10))).code(),
+            StatusCode::kResourceExhausted);
   EXPECT_EQ(worker->Unregister(noop, Deadline::After(milliseconds(10))).code(),
             StatusCode::kDeadlineExceeded);
   for (int i = 0; i < 3; ++i) {
@@ -321,6 +324,7 @@ TEST_F(WorkerProcessTest, T4_ACallThatGivesUpHarmsNobody) {
   ASSERT_TRUE(Thaw(*worker));
   // None of them was begun, so none has an effect.
   EXPECT_EQ(Need(worker->Stats(Long())).callables, 1U);
+  EXPECT_TRUE(IsOk(worker->Free(block, Long())));
   EXPECT_TRUE(IsOk(Run(*worker, noop, {})));
   EXPECT_TRUE(IsOk(worker->Health()));
   EXPECT_TRUE(Adds(*worker));
