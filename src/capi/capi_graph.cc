@@ -46,6 +46,7 @@ static_assert(KEEL_REASON_MAPPING_DEAR == static_cast<int>(Reason::kMappingDear)
 static_assert(KEEL_REASON_NO_MEMORY == static_cast<int>(Reason::kNoMemory));
 static_assert(KEEL_REASON_COMMANDS_BUSY == static_cast<int>(Reason::kCommandsBusy));
 static_assert(KEEL_REASON_SCRATCH_BUSY == static_cast<int>(Reason::kScratchBusy));
+static_assert(KEEL_REASON_MAPPING_FAILED == static_cast<int>(Reason::kMappingFailed));
 static_assert(KEEL_NO_BINDING == graph::Action::kNoBinding);
 
 Result<graph::ExecutableOptions> OptionsOf(const keel_executable_options& from) {

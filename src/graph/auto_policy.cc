@@ -76,6 +76,8 @@ AutoPolicy::Choices AutoPolicy::Patched(std::span<const std::uint32_t> bindings,
     // A step that is tried again has rewritten them before, and says nothing of what it cost.
     if (commands != 0 || uses <= 0) watch.share = share;
     if (at(binding) == Policy::kRemap) {
+      // With memory it is a step that had begun before somebody else's was judged.
+      if (mappable_[binding].load(std::memory_order_relaxed)) continue;
       Change(binding, watch.direct, step);
       chosen.push_back({binding, Reason::kNoMemory});
       continue;
@@ -141,6 +143,13 @@ AutoPolicy::Choices AutoPolicy::Rebound(std::span<const std::uint32_t> bindings,
     }
   }
   return chosen;
+}
+
+bool AutoPolicy::CannotMap(std::uint32_t binding) {
+  const MutexLock lock(mutex_);
+  if (at(binding) != Policy::kRemap) return false;
+  Change(binding, watches_[binding].direct, watches_[binding].since);
+  return true;
 }
 
 void AutoPolicy::TraceTook(double us) {

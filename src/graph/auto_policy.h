@@ -53,13 +53,14 @@ class AutoPolicy {
     mappable_[binding].store(can, std::memory_order_relaxed);
   }
   // The bindings' commands were rewritten in a slot, `commands` of them: one that several bindings
-  // share is rewritten once. One of those that are remapped was rewritten because it brought no
-  // memory.
+  // share is rewritten once. Of those that are remapped, one that brought no memory.
   Choices Patched(std::span<const std::uint32_t> bindings, std::uint64_t commands,
                   std::uint64_t step) KEEL_EXCLUDES(mutex_);
   // Their rows were rewritten, or other memory mapped.
   Choices Rebound(std::span<const std::uint32_t> bindings, std::uint64_t step)
       KEEL_EXCLUDES(mutex_);
+  // Mapping failed: it is reached where the caller has it from now on. False: it was not remapped.
+  bool CannotMap(std::uint32_t binding) KEEL_EXCLUDES(mutex_);
   // What one traced command took to be exchanged.
   void TraceTook(double us) KEEL_EXCLUDES(mutex_);
   // What it took until other memory of the binding's was mapped.

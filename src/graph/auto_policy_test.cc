@@ -381,6 +381,16 @@ TEST_F(RemapPolicyTest, IsPatchedAgainWithoutMemory) {
   EXPECT_EQ(policy.at(0), Policy::kPatch);
 }
 
+// Its step had begun before another thread's was judged.
+TEST_F(RemapPolicyTest, AStepThatWasPatchedBeforeTheChoiceDoesNotUndoIt) {
+  AutoPolicy policy = Make(0.5);
+  policy.SetMappable(0, true);
+  std::uint64_t step = 0;
+  ASSERT_EQ(UntilChanged(policy, step), (AutoPolicy::Choices{{0, Reason::kMappable}}));
+  EXPECT_TRUE(policy.Patched(kFirst, 2, ++step).empty());
+  EXPECT_EQ(policy.at(0), Policy::kRemap);
+}
+
 // It moves in every sixteenth step: 0.125 us a step to patch, 0.03 to map, 0.3 to copy.
 TEST_F(RemapPolicyTest, WhatWasCopiedIsRemappedOnceItBringsMemory) {
   AutoPolicy policy = Make(0.5, 0.3);

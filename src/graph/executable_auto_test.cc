@@ -275,6 +275,39 @@ TEST_F(RemapAutoTest, WithoutMemoryItIsReachedAnotherWayAndTheMemoryIsLetGo) {
   EXPECT_TRUE(other.expired());
 }
 
+TEST_F(RemapAutoTest, WhatCannotBeMappedFailsOneStepAndIsReachedAnotherWay) {
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  const auto executable = MakeMapping(adding, 1e6, 1);
+  PlaceInputs();
+  for (int i = 0; i < 30; ++i) Step(*executable, adding, true);
+  ASSERT_EQ(executable->policy(adding.a), Policy::kRemap);
+  bench_.device().FailNth(hal::Primitive::kMap, 1, InvalidArgument("not this one"));
+  std::swap(a_, other_a_);
+  ReplayReport report;
+  const Status status = RunStep(
+      *executable, bench_.stream(),
+      {{adding.a, a_}, {adding.b, b_}, {adding.sum, sum_}, {adding.total, total_}}, &report);
+  bench_.device().ClearRules();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Has(report, ActionKind::kChose, Reason::kMappingFailed));
+  EXPECT_EQ(executable->policy(adding.a), Policy::kPatch);
+  for (int i = 0; i < kSlots; ++i) EXPECT_EQ(Step(*executable, adding, true).remapped, 0U);
+}
+
+// As of a peer: an address like any other.
+TEST_F(RemapAutoTest, MemoryOfAnotherDeviceIsNotMapped) {
+  const auto other_driver = Need(sim::CreateSimDriver({.devices = 1, .memory = 64_MiB}));
+  const auto other = Need(other_driver->Open(0));
+  const auto memory = std::make_shared<const hal::PhysicalMemory>(
+      Need(hal::PhysicalMemory::Create(other, one_.buffer.memory->size())));
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  const auto executable = MakeMapping(adding, 1e6, 1);
+  PlaceInputs();
+  a_.memory = other_a_.memory = memory;
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(Step(*executable, adding, true).remapped, 0U);
+  EXPECT_EQ(executable->policy(adding.a), Policy::kPatch);
+}
+
 TEST_F(RemapAutoTest, WhatTakesLongerThanItWasWorthIsGivenUp) {
   const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
   const auto executable = MakeMapping(adding, 1e-6, 1e-7);

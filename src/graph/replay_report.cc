@@ -66,6 +66,8 @@ std::string_view ReasonText(Reason reason) {
       return "another step was recording or calling the commands' functions";
     case Reason::kScratchBusy:
       return "another step with the same scratch was being queued";
+    case Reason::kMappingFailed:
+      return "its memory could not be mapped";
   }
   return "unknown";
 }

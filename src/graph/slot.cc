@@ -242,9 +242,7 @@ Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
     if (policy == Policy::kRemap && !can) policy = layout.direct;  // which its judge is told
   }
   const bool remapped = policy == Policy::kRemap;
-  if (remapped) KEEL_TRY(NeedWindow(binding));
-  const bool was_remapped =
-      windows_[binding] != nullptr && addresses_[binding] == windows_[binding]->range.address();
+  const bool was_remapped = in_window(binding);
   const bool copied = policy == Policy::kCopy;
   const bool was_copied = std::exchange(bound_[binding].copied, false);  // until all of it is done
   const bool at_caller = policy == Policy::kPatch || policy == Policy::kRetrace;
@@ -274,7 +272,7 @@ Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
     }
   }
   if (remapped) {
-    KEEL_TRY(Remap(binding, *buffer, applying));
+    KEEL_TRY(RemapDynamic(binding, *buffer, applying));
   } else if (windows_[binding] != nullptr && windows_[binding]->memory != nullptr) {
     KEEL_TRY(EndRemap(binding, applying));
   }
@@ -442,6 +440,22 @@ Status Slot::Remap(std::uint32_t binding, const Buffer& buffer, Applying& applyi
     if (recorded_) rebound_bindings_.push_back(binding);
   }
   return OkStatus();
+}
+
+Status Slot::RemapDynamic(std::uint32_t binding, const Buffer& buffer, Applying& applying) {
+  Status status = NeedWindow(binding);
+  if (status.ok()) status = Remap(binding, buffer, applying);
+  if (status.ok() || status.code() == StatusCode::kDeadlineExceeded ||
+      status.code() == StatusCode::kDeviceLost) {
+    return status;
+  }
+  // This step fails with it, and the next try goes another way.
+  if (context_.choices.CannotMap(binding)) {
+    ++applying.report.chosen;
+    applying.report.Add(
+        {.kind = ActionKind::kChose, .reason = Reason::kMappingFailed, .binding = binding});
+  }
+  return status;
 }
 
 Status Slot::NeedWindow(std::uint32_t binding) {

@@ -243,10 +243,18 @@ class Slot {
   bool CanMap(std::uint32_t binding, const Buffer& buffer) const {
     const Bytes window = context_.layout.bindings[binding].window;
     return buffer.memory != nullptr && !window.empty() && *buffer.memory &&
-           buffer.memory->size() == window;
+           buffer.memory->size() == window &&
+           buffer.memory->device()->id() == context_.device().id();
   }
   Status NeedWindow(std::uint32_t binding);
+  // Whether the commands find the binding in its window.
+  bool in_window(std::uint32_t binding) const {
+    return windows_[binding] != nullptr &&
+           addresses_[binding] == windows_[binding]->range.address();
+  }
   Status Remap(std::uint32_t binding, const Buffer& buffer, Applying& applying);
+  // The same for `auto`, which gives up what fails.
+  Status RemapDynamic(std::uint32_t binding, const Buffer& buffer, Applying& applying);
   // `auto` reaches it otherwise now: the caller's memory is let go.
   Status EndRemap(std::uint32_t binding, Applying& applying);
   // Whether the caller gave other memory than was there at the same address.

@@ -173,7 +173,7 @@ std::vector<std::uint64_t> Slot::TraceKey(std::uint32_t command) const {
     const std::uint32_t binding = operand.binding.index;
     const BindingLayout& layout = context_.layout.bindings[binding];
     const bool callers = (layout.policy == Policy::kRetrace || layout.dynamic) &&
-                         addresses_[binding] != homes_[binding];
+                         addresses_[binding] != homes_[binding] && !in_window(binding);
     key.push_back(callers ? generations_[binding] : 0);
   }
   return key;

@@ -12,6 +12,9 @@
 namespace keel::task {
 namespace {
 
+// A free that is not begun by then is given up.
+constexpr std::chrono::milliseconds kFreeBegins{100};
+
 Deadline Sooner(Deadline a, Deadline b) { return a.when() < b.when() ? a : b; }
 
 // Whether the worker works with the caller's own memory, if there is no region for it.
@@ -105,16 +108,18 @@ Result<Reply> ControlCalls::Call(Request request, Deadline deadline) {
 }
 
 Status ControlCalls::Free(DeviceAddress address, Deadline deadline) {
+  // Of a worker that is lost that says enough.
   const auto not_begun = [](Status why) {
-    if (why.code() != StatusCode::kDeadlineExceeded) return why;
+    if (why.code() == StatusCode::kUnavailable) return why;
     return ResourceExhausted(fmt::format("nothing was freed: {}", why.message()));
   };
-  Result<Turn> turn = Turn::Take(*this, deadline);
+  const Deadline begin = Sooner(deadline, Deadline::After(kFreeBegins));
+  Result<Turn> turn = Turn::Take(*this, begin);
   if (!turn.ok()) return not_begun(std::move(turn).status());
-  if (Status settled = Settle(deadline); !settled.ok()) return not_begun(std::move(settled));
+  if (Status settled = Settle(begin); !settled.ok()) return not_begun(std::move(settled));
   withdrawn_ = false;
   Status freed =
-      Exchange({.kind = RequestKind::kFree, .address = address.value()}, deadline).status();
+      Exchange({.kind = RequestKind::kFree, .address = address.value()}, deadline, begin).status();
   return withdrawn_ ? not_begun(std::move(freed)) : freed;
 }
 
@@ -168,7 +173,7 @@ Result<Reply> ControlCalls::AwaitEnd(std::uint64_t number) {
   }
 }
 
-Result<Reply> ControlCalls::Exchange(Request request, Deadline deadline) {
+Result<Reply> ControlCalls::Exchange(Request request, Deadline deadline, Deadline begin) {
   KEEL_TRY(loss_());
   request.number = ++last_number_;
   request.deadline = deadline;
@@ -178,11 +183,16 @@ Result<Reply> ControlCalls::Exchange(Request request, Deadline deadline) {
     if (sent.code() == StatusCode::kInternal) return Nonsense(sent);
     return std::move(sent).Annotate(fmt::format("{} does not take requests", who_));
   }
-  Result<Reply> reply = Await(request.number, deadline);
+  Result<Reply> reply = Await(request.number, begin);
   if (!reply.ok()) {
     std::uint64_t expected = request.number;
     withdrawn_ = ticket.compare_exchange_strong(expected, 0);
     if (withdrawn_) return reply;
+    if (reply.status().code() == StatusCode::kDeadlineExceeded) {
+      reply = Await(request.number, deadline);
+    }
+  }
+  if (!reply.ok()) {
     if (peer_.data() == nullptr && UsesMemory(request.kind)) {
       // Also if the worker is lost: its thread may still be at it.
       reply = AwaitEnd(request.number);

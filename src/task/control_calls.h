@@ -33,7 +33,7 @@ class ControlCalls {
 
   // The number and the deadline of the request are filled in. Its own error is the result's.
   Result<Reply> Call(Request request, Deadline deadline);
-  // As Worker::Free.
+  // As Worker::Free, but that it has to begin soon: whoever frees can come again.
   Status Free(DeviceAddress address, Deadline deadline);
   // In pieces, with a process.
   Status CopyTo(DeviceAddress destination, const std::byte* source, std::uint64_t size,
@@ -54,7 +54,11 @@ class ControlCalls {
   void Give();
 
   // All of these: it is the caller's turn.
-  Result<Reply> Exchange(Request request, Deadline deadline);
+  Result<Reply> Exchange(Request request, Deadline deadline) {
+    return Exchange(std::move(request), deadline, deadline);
+  }
+  // Given up at `begin` if it was not begun by then.
+  Result<Reply> Exchange(Request request, Deadline deadline, Deadline begin);
   // The answer with this number. No other can come: a call that was given up gets none.
   Result<Reply> Await(std::uint64_t number, Deadline deadline);
   // For a call that was begun in the caller's memory: until it has ended, whatever else happens.

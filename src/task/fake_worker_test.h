@@ -31,20 +31,25 @@ class FakeWorker final : public Worker {
     const MutexLock lock(mutex_);
     return ever_posted_;
   }
-  // Answers the oldest.
-  void Answer(Status status = OkStatus()) {
+  // Answers the oldest. `late`: its results took longer than those of tasks behind it.
+  void Answer(Status status = OkStatus(), bool late = false) {
     {
       const MutexLock lock(mutex_);
-      results_.push_back({posted_.front().task, std::move(status)});
+      results_.push_back({.task = posted_.front().task, .status = std::move(status), .late = late});
       posted_.pop_front();
     }
     doorbell_->Ring();
+  }
+  // From now on what is lost was never sent: its tensors are on their way.
+  void SendNothing() {
+    const MutexLock lock(mutex_);
+    sends_ = false;
   }
   // Answers the oldest, and is gone with it.
   void AnswerAndLose(Status status) {
     {
       const MutexLock lock(mutex_);
-      results_.push_back({posted_.front().task, std::move(status)});
+      results_.push_back({.task = posted_.front().task, .status = std::move(status)});
       posted_.pop_front();
       lost_ = Unavailable("it ended");
     }
@@ -142,7 +147,7 @@ class FakeWorker final : public Worker {
         posted_.push_back({task, deadline});
         return OkStatus();
       }
-      results_.push_back({task, OkStatus()});
+      results_.push_back({.task = task, .status = OkStatus()});
       std::atomic_ref(answered_).store(ever_posted_, std::memory_order_release);
       if (quiet_) return OkStatus();
     }
@@ -163,6 +168,7 @@ class FakeWorker final : public Worker {
     const MutexLock lock(mutex_);
     const auto well = [](const TaskResult& result) { return result.status.ok(); };
     if (!lost_.ok() || !std::ranges::all_of(results_, well)) return 0;
+    if (std::ranges::any_of(results_, &TaskResult::late)) return 0;
     const std::size_t count = results_.size();
     results_.clear();
     return count;
@@ -173,11 +179,13 @@ class FakeWorker final : public Worker {
     results_.clear();
     if (lost_.ok() && !posted_.empty() && posted_.front().deadline.Passed()) {
       lost_ = Unavailable("too slow");
-      results.push_back({posted_.front().task, DeadlineExceeded("too slow")});
+      results.push_back({.task = posted_.front().task, .status = DeadlineExceeded("too slow")});
       posted_.pop_front();
     }
     if (lost_.ok()) return;
-    for (const Posted& each : posted_) results.push_back({each.task, lost_});
+    for (const Posted& each : posted_) {
+      results.push_back({.task = each.task, .status = lost_, .sent = sends_});
+    }
     posted_.clear();
   }
   Deadline NextDeadline() const override {
@@ -265,6 +273,7 @@ class FakeWorker final : public Worker {
   mutable std::uint64_t answered_ = 0;  // of a quiet one: tasks
   Status lost_ KEEL_GUARDED_BY(mutex_);
   Status post_ KEEL_GUARDED_BY(mutex_);
+  bool sends_ KEEL_GUARDED_BY(mutex_) = true;
   bool hold_post_ KEEL_GUARDED_BY(mutex_) = false;
   bool in_held_post_ KEEL_GUARDED_BY(mutex_) = false;
   CondVar post_held_;

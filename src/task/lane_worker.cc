@@ -484,7 +484,7 @@ bool LaneWorker::State::CopyBack(std::uint64_t task, std::vector<Placed> tensors
 void LaneWorker::State::TakeLeaving(std::vector<TaskResult>& results) {
   while (!leaving.empty() && outward.Arrived(leaving.front().delivery)) {
     GiveBack(leaving.front().tensors);
-    results.push_back({.task = leaving.front().task, .status = OkStatus()});
+    results.push_back({.task = leaving.front().task, .status = OkStatus(), .late = true});
     leaving.pop_front();
   }
 }
@@ -512,6 +512,8 @@ void LaneWorker::Collect(std::vector<TaskResult>& results) {
     });
   }
   if (!loss.ok()) state.Forsake(results, [&](const State::Posted&) { return loss; });
+  // Nobody comes a second time, and whoever comes ends the tasks.
+  if (state.stopped) state.outward.Finish();
   state.TakeLeaving(results);
 }
 

@@ -107,7 +107,7 @@ Status OrchestratorCore::FreeNowLocked(const std::shared_ptr<Block>& block) {
   // Not begun: the mender tries again.
   if (status.code() == StatusCode::kResourceExhausted) {
     frees_.push_back(block);
-    free_again_ = Clock::now() + kTick;
+    slot.free_again = Clock::now() + kFreePause;
     mender_ring_.NotifyOne();
     return OkStatus();
   }

@@ -75,6 +75,8 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
       std::function<Result<std::unique_ptr<Worker>>(const WorkerStart& start, Deadline deadline)>;
   using Task = TaskHandle::State;
   static constexpr int kMaxStarts = 3;
+  // Until a worker that was busy is asked again to free something.
+  static constexpr std::chrono::milliseconds kFreePause{100};
   static constexpr int kMaxRegisterLosses = 2;
   static constexpr std::chrono::milliseconds kTick{1};
   static constexpr unsigned kSubmitsPerLook = 16;
@@ -170,7 +172,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     std::uint64_t restarts = 0;
     std::uint64_t tasks = 0;
     int failed_starts = 0;  // in a row
-    bool used = false;      // a task was posted since it was started
+    bool used = false;      // it was sent a task since it was started, as far as is known
     Time started{};
     Time start_at{};                               // not before
     std::size_t controls = 0;                      // control calls under way, and sleepers
@@ -180,6 +182,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     std::size_t endless = 0;                       // of those posted, without a timeout
     std::chrono::nanoseconds posted_time{0};       // the timeouts of the others
     bool last_answer = false;                      // it said that it ends
+    Time free_again{};                             // nothing is freed there sooner: it was busy
     std::size_t posted_count() const { return posted.size(); }
   };
   // What a thread that sleeps waits for. Kept for its memory.
@@ -380,7 +383,6 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     posted.timeout = task.timeout;
     slot.posted_time += task.timeout;
     if (task.timeout.count() == 0) ++slot.endless;
-    slot.used = true;
   }
   // What follows if it could not.
   void NotSentLocked(Task& task, WorkerId worker, Status why, Time now) KEEL_REQUIRES(mutex_);
@@ -494,7 +496,6 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   BiasedCondVar mender_ended_;
   std::shared_ptr<OrchestratorCore> orphan_ KEEL_GUARDED_BY(mutex_);  // for a mender left behind
   std::vector<std::shared_ptr<Block>> frees_ KEEL_GUARDED_BY(mutex_);
-  Time free_again_ KEEL_GUARDED_BY(mutex_){};  // not sooner
   std::vector<DeferredUnregister> unregisters_ KEEL_GUARDED_BY(mutex_);
   std::thread keeper_;
   std::thread mender_;

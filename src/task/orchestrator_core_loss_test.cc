@@ -27,6 +27,38 @@ TEST_F(OrchestratorCoreLossTest, ATaskThatIsLostWithItsWorkerEndsAndTheOnesBehin
   EXPECT_THAT(MessageOf(report.lost), HasSubstr("signal 9"));
 }
 
+// Each time while its tensors were on their way: nothing says that the task is to blame.
+TEST_F(OrchestratorCoreLossTest, AWorkerThatEndsBeforeItIsSentAnythingIsGivenUp) {
+  Start(1);
+  fakes_[0]->SendNothing();
+  const TaskHandle task = Submit();
+  for (int start = 0; start < OrchestratorCore::kMaxStarts; ++start) {
+    ASSERT_TRUE(Posted(0, 1));
+    fakes_[0]->Lose(Unavailable("it died"));
+    ASSERT_TRUE(Soon([&] { return fakes_[0]->restarts() > start || task.done(); }));
+  }
+  EXPECT_EQ(task.Wait(Long()).code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(task.error()), HasSubstr("was given up"));
+  EXPECT_LT(fakes_[0]->restarts(), OrchestratorCore::kMaxStarts);
+}
+
+// Whose results arrive only then, was answered before.
+TEST_F(OrchestratorCoreLossTest, AfterAnAnswerThatEndsTheWorkerNothingIsBegun) {
+  Start(1);
+  const TaskHandle fatal = SubmitTo(0);
+  const TaskHandle slow = SubmitTo(0);
+  const TaskHandle behind = SubmitTo(0);
+  ASSERT_TRUE(Posted(0, 3));
+  fakes_[0]->Answer(DeviceLost("a fault"));
+  EXPECT_EQ(fatal.Wait(Long()).code(), StatusCode::kDeviceLost);
+  fakes_[0]->Answer(OkStatus(), /*late=*/true);
+  EXPECT_TRUE(IsOk(slow.Wait(Long())));
+  fakes_[0]->Lose(Unavailable("it ended"));
+  ASSERT_TRUE(Posted(0, 1)) << "it runs again";
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(behind.Wait(Long())));
+}
+
 TEST_F(OrchestratorCoreLossTest, WhatWasHandedToALostThreadIsNotRunAgain) {
   transport_ = Transport::kThread;
   Start(1);

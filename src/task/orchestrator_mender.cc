@@ -28,11 +28,18 @@ std::shared_ptr<OrchestratorCore> OrchestratorCore::Mend() {
         lost = w;
       }
     }
+    // Of a worker that is busy later.
+    auto due = frees_.begin();
+    for (; due != frees_.end(); ++due) {
+      const Time again = slots_[(*due)->worker].free_again;
+      if (again <= now) break;
+      next = std::min(next, again);
+    }
     if (lost < worker_count()) {
       RestartLocked(lost);
-    } else if (!frees_.empty() && free_again_ <= now) {
-      const std::shared_ptr<Block> block = std::move(frees_.back());
-      frees_.pop_back();
+    } else if (due != frees_.end()) {
+      const std::shared_ptr<Block> block = std::move(*due);
+      frees_.erase(due);
       const Status status = FreeNowLocked(block);
       if (!status.ok()) Log(LogLevel::kError, status.ToString());
     } else if (!unregisters_.empty()) {
@@ -40,8 +47,6 @@ std::shared_ptr<OrchestratorCore> OrchestratorCore::Mend() {
       unregisters_.pop_back();
       const Status status = UnregisterNowLocked(std::move(callable));
       if (!status.ok()) Log(LogLevel::kError, status.ToString());
-    } else if (!frees_.empty()) {
-      static_cast<void>(mender_ring_.WaitUntil(mutex_, std::min(next, free_again_)));
     } else if (next == Time::max()) {
       mender_ring_.Wait(mutex_);
     } else {

@@ -68,6 +68,7 @@ void OrchestratorCore::PumpLocked() {
 void OrchestratorCore::DoneLocked(WorkerId worker, std::size_t count, Time now) {
   Slot& slot = slots_[worker];
   slot.last_answer = false;
+  slot.used = true;
   slot.tasks += count;
   scheduler_.Ended(worker, now, count);
   for (; count > 0; --count) {
@@ -111,7 +112,7 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
   const TaskResult* begun = nullptr;
   if (!results.empty() &&
       std::ranges::all_of(results, [](const auto& result) { return result.status.ok(); })) {
-    slot.last_answer = false;
+    if (!results.back().late) slot.last_answer = false;
   } else {
     if (results.empty() || std::ranges::any_of(results, suspicious)) {
       health = slot.worker->Health();
@@ -120,7 +121,7 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
     for (const TaskResult& result : results) {
       if (unanswered(result)) {
         if (result.sent && !slot.last_answer && begun == nullptr) begun = &result;
-      } else {
+      } else if (!result.late) {
         slot.last_answer = result.status.code() == StatusCode::kDeviceLost ||
                            result.status.code() == StatusCode::kDeadlineExceeded;
       }
@@ -136,6 +137,7 @@ void OrchestratorCore::CollectLocked(WorkerId worker, Time now) {
       continue;
     }
     const Posted posted = slot.posted.Take(at);
+    slot.used |= result.sent;
     scheduler_.Ended(worker, now);
     slot.posted_time -= posted.timeout;
     if (posted.timeout.count() == 0) --slot.endless;
@@ -296,8 +298,6 @@ void OrchestratorCore::LostLocked(WorkerId worker, Status why) {
   slot.standing = Standing::kLost;
   slot.lost = std::move(why);
   ++slot.generation;
-  const bool at_once = !slot.used && Clock::now() - slot.started < kAtOnce;
-  slot.failed_starts = at_once ? slot.failed_starts + 1 : 0;
   slot.earlier.bytes_to_device += std::exchange(slot.stats.bytes_to_device, 0);
   slot.earlier.bytes_from_device += std::exchange(slot.stats.bytes_from_device, 0);
   slot.earlier.uploads += std::exchange(slot.stats.uploads, 0);
@@ -308,6 +308,8 @@ void OrchestratorCore::LostLocked(WorkerId worker, Status why) {
   for (auto& [id, callable] : callables_) callable.numbers[worker].reset();
   scheduler_.SetDown(worker);
   if (slot.posted_count() > 0) CollectLocked(worker, Clock::now());
+  const bool at_once = !slot.used && Clock::now() - slot.started < kAtOnce;
+  slot.failed_starts = at_once ? slot.failed_starts + 1 : 0;
 
   // What has not started and needs what was there.
   std::vector<TaskKey> hopeless;

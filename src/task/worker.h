@@ -61,7 +61,8 @@ class Doorbell {
 struct TaskResult {
   std::uint64_t task = 0;
   Status status;
-  bool sent = true;  // false: the worker never had it
+  bool sent = true;   // false: the worker never had it
+  bool late = false;  // it was answered before others that came sooner
 };
 
 class Worker {
@@ -102,8 +103,8 @@ class Worker {
   // --- Control: any thread --------------------------------------------------------------------
 
   virtual Result<DeviceAddress> Allocate(Bytes size, Deadline deadline) = 0;
-  // kDeadlineExceeded: it happens yet. kResourceExhausted: the worker was busy until the deadline,
-  // and never begins this call.
+  // kDeadlineExceeded: it happens yet. kResourceExhausted: the worker was busy for a while, and
+  // never begins this call.
   virtual Status Free(DeviceAddress address, Deadline deadline) = 0;
   virtual Status CopyTo(DeviceAddress destination, const void* source, Bytes size,
                         Deadline deadline) = 0;

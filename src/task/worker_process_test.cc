@@ -252,6 +252,31 @@ TEST_F(WorkerProcessTest, NobodyTouchesTheTensorsOfATaskThatHasEnded) {
   EXPECT_TRUE(std::ranges::all_of(values, [](std::uint32_t value) { return value == 7; }));
 }
 
+// What was answered and not collected has its results, too.
+TEST_F(WorkerProcessTest, AResultThatComesWithTheEndIsWhole) {
+  const auto worker = Start();
+  const std::uint64_t fill = Need(worker->Register(FillImage(), Long()));
+  BlockedMemory blocked((1_MiB).count());
+  const std::span<std::uint32_t> values = blocked.As<std::uint32_t>();
+  const std::array<std::uint32_t, 1> shape{static_cast<std::uint32_t>(values.size())};
+  Arguments arguments;
+  arguments.Add(Tag::kOut, Tensor::Host(values.data(), DataType::kUInt32, shape)).AddScalar(7U);
+  ASSERT_TRUE(IsOk(worker->Post(1, fill, arguments, Deadline::Never())));
+  worker->Wake();
+  ASSERT_TRUE(Soon([&] { return worker->NextAnswer().there(); }));
+  worker->Stop(Long());
+  std::thread soon([&] {
+    ASSERT_TRUE(blocked.AwaitTouched());
+    blocked.Release();
+  });
+  std::vector<TaskResult> results;
+  worker->Collect(results);
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_TRUE(IsOk(results[0].status));
+  EXPECT_TRUE(std::ranges::all_of(values, [](std::uint32_t value) { return value == 7; }));
+  soon.join();
+}
+
 // Their memory goes as soon as a task has ended.
 TEST_F(WorkerProcessTest, NothingOfAKilledWorkersTensorsIsTouchedAfterTheEnd) {
   std::mt19937 random(11);

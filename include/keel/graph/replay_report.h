@@ -49,8 +49,9 @@ enum class Reason : std::uint8_t {
   kNoMemory,        // its buffer brings no physical memory any more
   kCommandsBusy,    // another step was recording, or calling the functions of the commands
   kScratchBusy,     // another step with the same scratch arena was being queued
+  kMappingFailed,   // its memory could not be mapped
 };
-inline constexpr std::size_t kReasons = 18;
+inline constexpr std::size_t kReasons = 19;
 
 KEEL_EXPORT std::string_view ActionName(ActionKind kind);
 KEEL_EXPORT std::string_view ReasonText(Reason reason);
