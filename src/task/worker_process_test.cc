@@ -271,10 +271,10 @@ TEST_F(WorkerProcessTest, AResultThatComesWithTheEndIsWhole) {
   });
   std::vector<TaskResult> results;
   worker->Collect(results);
+  soon.join();
   ASSERT_EQ(results.size(), 1U);
   EXPECT_TRUE(IsOk(results[0].status));
   EXPECT_TRUE(std::ranges::all_of(values, [](std::uint32_t value) { return value == 7; }));
-  soon.join();
 }
 
 // Their memory goes as soon as a task has ended.
