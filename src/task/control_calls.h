@@ -55,7 +55,7 @@ class ControlCalls {
 
   // All of these: it is the caller's turn.
   Result<Reply> Exchange(Request request, Deadline deadline) {
-    return Exchange(std::move(request), deadline, deadline);
+    return Exchange(request, deadline, deadline);
   }
   // Given up at `begin` if it was not begun by then.
   Result<Reply> Exchange(Request request, Deadline deadline, Deadline begin);
