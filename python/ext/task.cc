@@ -86,15 +86,16 @@ task::Image ParseImage(const nb::bytes& bytes) {
 
 // --- Tasks ---------------------------------------------------------------------------------------
 
-// What Python holds of one. It goes without the interpreter: whoever has the lock that the last
-// handle of a task under way takes may be waiting for a function of Python's.
+// What Python holds of one. Where that takes a lock it goes without the interpreter: whoever has the
+// lock may be waiting for a function of Python's. Elsewhere it keeps it, because to get it back can
+// take milliseconds beside a thread that computes.
 class TaskRef {
  public:
   explicit TaskRef(task::TaskHandle handle) : handle_(std::move(handle)) {}
   TaskRef(TaskRef&& other) noexcept = default;
   TaskRef& operator=(TaskRef&&) = delete;
   ~TaskRef() {
-    if (handle_.id() == 0) return;
+    if (handle_.forgotten()) return;
     const LeaveInterpreter leave;
     handle_ = task::TaskHandle();
   }

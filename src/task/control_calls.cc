@@ -12,8 +12,8 @@
 namespace keel::task {
 namespace {
 
-// A free that is not begun by then is given up.
-constexpr std::chrono::milliseconds kFreeBegins{100};
+// What gives something back and is not begun by then is given up.
+constexpr std::chrono::milliseconds kGiveBackBegins{100};
 
 Deadline Sooner(Deadline a, Deadline b) { return a.when() < b.when() ? a : b; }
 
@@ -59,10 +59,11 @@ class ControlCalls::Turn {
   ControlCalls* calls_;
 };
 
-ControlCalls::ControlCalls(std::string who, Peer& peer, std::function<Status()> loss,
-                           std::function<void(Status)> lose)
+ControlCalls::ControlCalls(std::string who, Peer& peer, std::chrono::nanoseconds grace,
+                           std::function<Status()> loss, std::function<void(Status)> lose)
     : who_(std::move(who)),
       peer_(peer),
+      grace_(grace),
       loss_(std::move(loss)),
       lose_(std::move(lose)),
       requests_(peer.region().lane(LaneName::kControl)),
@@ -107,20 +108,19 @@ Result<Reply> ControlCalls::Call(Request request, Deadline deadline) {
   return Exchange(request, deadline);
 }
 
-Status ControlCalls::Free(DeviceAddress address, Deadline deadline) {
+Status ControlCalls::GiveBack(Request request, Deadline deadline) {
   // Of a worker that is lost that says enough.
   const auto not_begun = [](Status why) {
     if (why.code() == StatusCode::kUnavailable) return why;
-    return ResourceExhausted(fmt::format("nothing was freed: {}", why.message()));
+    return ResourceExhausted(fmt::format("nothing was given back: {}", why.message()));
   };
-  const Deadline begin = Sooner(deadline, Deadline::After(kFreeBegins));
+  const Deadline begin = Sooner(deadline, Deadline::After(kGiveBackBegins));
   Result<Turn> turn = Turn::Take(*this, begin);
   if (!turn.ok()) return not_begun(std::move(turn).status());
   if (Status settled = Settle(begin); !settled.ok()) return not_begun(std::move(settled));
   withdrawn_ = false;
-  Status freed =
-      Exchange({.kind = RequestKind::kFree, .address = address.value()}, deadline, begin).status();
-  return withdrawn_ ? not_begun(std::move(freed)) : freed;
+  Status given = Exchange(std::move(request), deadline, begin).status();
+  return withdrawn_ ? not_begun(std::move(given)) : given;
 }
 
 Result<Reply> ControlCalls::Await(std::uint64_t number, Deadline deadline) {
@@ -198,6 +198,7 @@ Result<Reply> ControlCalls::Exchange(Request request, Deadline deadline, Deadlin
       reply = AwaitEnd(request.number);
     } else if (reply.status().code() == StatusCode::kDeadlineExceeded) {
       left_behind_ = request;
+      patience_ = Deadline::After(grace_);
     }
   }
   if (!reply.ok()) return reply;
@@ -207,9 +208,14 @@ Result<Reply> ControlCalls::Exchange(Request request, Deadline deadline, Deadlin
 
 Status ControlCalls::Settle(Deadline deadline) {
   if (left_behind_) {
-    Result<Reply> reply = Await(left_behind_->number, deadline);
+    Result<Reply> reply = Await(left_behind_->number, Sooner(deadline, patience_));
     if (!reply.ok()) {
       if (reply.status().code() != StatusCode::kDeadlineExceeded) return reply.status();
+      if (patience_.Passed()) {
+        lose_(Unavailable(fmt::format("{} hangs in a call whose time was over {:.3g} s ago", who_,
+                                      std::chrono::duration<double>(grace_).count())));
+        return loss_();
+      }
       return std::move(reply).status().Annotate("an earlier call");
     }
     // What was left behind is perhaps an undoing itself, and then all there was to undo.

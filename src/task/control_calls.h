@@ -5,6 +5,7 @@
 // lost they fail with the reason.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -24,17 +25,18 @@ namespace keel::task {
 class ControlCalls {
  public:
   // `who` is for messages. The peer outlives it. `loss` says why the worker is lost, or OK; `lose`
-  // that it makes no sense.
-  ControlCalls(std::string who, Peer& peer, std::function<Status()> loss,
-               std::function<void(Status)> lose);
+  // that it makes no sense, or that a call was not over `grace` after its deadline.
+  ControlCalls(std::string who, Peer& peer, std::chrono::nanoseconds grace,
+               std::function<Status()> loss, std::function<void(Status)> lose);
 
   // How the worker's start went. Before everything else.
   Result<std::string> AwaitGreeting(Deadline deadline);
 
   // The number and the deadline of the request are filled in. Its own error is the result's.
   Result<Reply> Call(Request request, Deadline deadline);
-  // As Worker::Free, but that it has to begin soon: whoever frees can come again.
-  Status Free(DeviceAddress address, Deadline deadline);
+  // Of kFree and kUnregister, as in Worker: they have to begin soon, because who gives something
+  // back can come again.
+  Status GiveBack(Request request, Deadline deadline);
   // In pieces, with a process.
   Status CopyTo(DeviceAddress destination, const std::byte* source, std::uint64_t size,
                 Deadline deadline);
@@ -65,12 +67,14 @@ class ControlCalls {
   Result<Reply> AwaitEnd(std::uint64_t number);
   // To a process, one after the other, as the parts of an image.
   Status SendParts(std::span<const std::span<const std::byte>> parts, Deadline deadline);
-  // Ends the call that was left behind, if there is one, and undoes it.
+  // Ends the call that was left behind, if there is one, and undoes it. If that hangs for too long
+  // the worker is lost: everybody would wait for that call for ever.
   Status Settle(Deadline deadline);
   Status Nonsense(const Status& what);
 
   const std::string who_;
   Peer& peer_;
+  const std::chrono::nanoseconds grace_;
   const std::function<Status()> loss_;
   const std::function<void(Status)> lose_;
 
@@ -85,6 +89,7 @@ class ControlCalls {
   std::uint64_t last_number_ = 0;
   bool withdrawn_ = false;  // the newest request was given up before it was begun
   std::optional<Request> left_behind_;
+  Deadline patience_ = Deadline::Never();  // with the call that was left behind
   std::optional<Request> undo_;  // what is to be done before the next call
 };
 

@@ -1,8 +1,8 @@
 // Dependencies: which earlier tasks a task must wait for, by the bytes that they touch.
 //
 // A task runs after every earlier one that touches a byte which it touches, if one of the two
-// writes it. Bytes belong to a space: the host's memory, or a worker's. Spaces never mix, so that
-// equal addresses of two workers are different bytes.
+// writes it. Bytes belong to a space: the host's memory, or that of a worker, or of several which
+// share it. Spaces never mix, so that equal addresses of two workers are different bytes.
 //
 // For each space there is an ordered map of disjoint segments, each with its last writer and the
 // readers since. A range costs O(log n + what it touches). Of what is found only tasks that are
@@ -25,7 +25,7 @@
 
 namespace keel::task {
 
-// 0 is the host, 1 + n worker n.
+// 0 is the host, 1 + n worker n and those that share its memory.
 using Space = std::uint32_t;
 
 // What a task does with the bytes [begin, end).

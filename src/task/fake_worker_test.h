@@ -95,6 +95,10 @@ class FakeWorker final : public Worker {
     const MutexLock lock(mutex_);
     free_ = std::move(status);
   }
+  void FailUnregister(Status status) {
+    const MutexLock lock(mutex_);
+    unregister_ = std::move(status);
+  }
   void FailRegister(Status status) {
     const MutexLock lock(mutex_);
     register_ = std::move(status);
@@ -121,6 +125,11 @@ class FakeWorker final : public Worker {
   std::vector<DeviceAddress> freed() const {
     const MutexLock lock(mutex_);
     return freed_;
+  }
+  // Of the last call.
+  Deadline stats_deadline() const {
+    const MutexLock lock(mutex_);
+    return stats_deadline_;
   }
   std::size_t callables() const {
     const MutexLock lock(mutex_);
@@ -228,10 +237,12 @@ class FakeWorker final : public Worker {
   Status Unregister(std::uint64_t callable, Deadline /*deadline*/) override {
     const MutexLock lock(mutex_);
     KEEL_TRY(lost_);
+    KEEL_TRY(unregister_);
     return std::erase(callables_, callable) == 1 ? OkStatus() : NotFound("no such callable");
   }
-  Result<EngineStats> Stats(Deadline /*deadline*/) override {
+  Result<EngineStats> Stats(Deadline deadline) override {
     const MutexLock lock(mutex_);
+    stats_deadline_ = deadline;
     KEEL_TRY(lost_);
     EngineStats stats;
     stats.bytes_to_device = 100;
@@ -279,6 +290,8 @@ class FakeWorker final : public Worker {
   CondVar post_held_;
   Status fits_ KEEL_GUARDED_BY(mutex_);
   Status free_ KEEL_GUARDED_BY(mutex_);
+  Status unregister_ KEEL_GUARDED_BY(mutex_);
+  Deadline stats_deadline_ KEEL_GUARDED_BY(mutex_) = Deadline::Never();
   Status register_ KEEL_GUARDED_BY(mutex_);
   int fail_register_in_ KEEL_GUARDED_BY(mutex_) = 0;
   Status restart_ KEEL_GUARDED_BY(mutex_);

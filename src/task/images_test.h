@@ -67,6 +67,8 @@ inline Image CrashImage() { return BuildImage(OrchestrationCode("Crash"), {}); }
 inline Image SpinImage() { return BuildImage(OrchestrationCode("Spin"), {hal::kernels::kSpin}); }
 // (i32 process, i32 descriptor): orchestration code that waits as long as the process has it
 inline Image HoldImage() { return BuildImage(OrchestrationCode("Hold"), {}); }
+// Loading its code takes a minute.
+inline Image StallImage() { return BuildImage(OrchestrationCode("Stall"), {}); }
 // (out u32 x; u32 kernel...): launches x = 7 by each kernel, of which only 0 can, and does not look
 // at what came of it.
 inline Image CarelessImage() {

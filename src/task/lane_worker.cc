@@ -67,8 +67,11 @@ struct LaneWorker::State {
     std::vector<Placed> tensors;
   };
 
-  State(std::string name, std::shared_ptr<Doorbell> bell, StartPeer starter)
-      : device(std::move(name)), doorbell(std::move(bell)), start(std::move(starter)) {}
+  State(std::string name, const WorkerStart& how, StartPeer starter)
+      : device(std::move(name)),
+        doorbell(how.doorbell),
+        call_grace(how.call_grace),
+        start(std::move(starter)) {}
 
   Status Begin(Deadline deadline);
   // OK, or why it is lost; notices if it has ended.
@@ -127,6 +130,7 @@ struct LaneWorker::State {
   const std::string device;
   std::string opened;  // as the peer calls it
   const std::shared_ptr<Doorbell> doorbell;
+  const std::chrono::nanoseconds call_grace;
   const StartPeer start;
   std::unique_ptr<Peer> peer;  // there from the first Begin on, as is the next
   std::unique_ptr<ControlCalls> control;
@@ -160,10 +164,9 @@ struct LaneWorker::State {
 
 // --- Life --------------------------------------------------------------------------------------
 
-Result<std::unique_ptr<Worker>> LaneWorker::Create(std::string device,
-                                                   std::shared_ptr<Doorbell> doorbell,
-                                                   StartPeer start, Deadline deadline) {
-  auto state = MakeSharedHere<State>(std::move(device), std::move(doorbell), std::move(start));
+Result<std::unique_ptr<Worker>> LaneWorker::Create(std::string device, const WorkerStart& start,
+                                                   StartPeer start_peer, Deadline deadline) {
+  auto state = MakeSharedHere<State>(std::move(device), start, std::move(start_peer));
   KEEL_TRY(state->Begin(deadline));
   return std::unique_ptr<Worker>(new LaneWorker(std::move(state)));
 }
@@ -195,8 +198,10 @@ Status LaneWorker::State::Begin(Deadline deadline) {
   ring_size = region.lane(LaneName::kTasks).ring.size();
   answers = AnswerReader(region);
   last_number = 0;
+  // A thread cannot be ended, so it is waited for.
+  const auto grace = peer->data() != nullptr ? call_grace : std::chrono::nanoseconds::max();
   control = std::make_unique<ControlCalls>(
-      who, *peer, [this] { return Loss(); }, [this](Status why) { Lose(std::move(why)); });
+      who, *peer, grace, [this] { return Loss(); }, [this](Status why) { Lose(std::move(why)); });
   {
     const MutexLock lock(mutex);
     lost = OkStatus();
@@ -563,7 +568,8 @@ Result<DeviceAddress> LaneWorker::Allocate(Bytes size, Deadline deadline) {
 
 Status LaneWorker::Free(DeviceAddress address, Deadline deadline) {
   KEEL_TRY(Here());
-  return state_->control->Free(address, deadline);
+  return state_->control->GiveBack({.kind = RequestKind::kFree, .address = address.value()},
+                                   deadline);
 }
 
 Status LaneWorker::CopyTo(DeviceAddress destination, const void* source, Bytes size,
@@ -600,8 +606,8 @@ Result<std::uint64_t> LaneWorker::RegisterReference(const HostCode& code, Deadli
 
 Status LaneWorker::Unregister(std::uint64_t callable, Deadline deadline) {
   KEEL_TRY(Here());
-  return state_->control->Call({.kind = RequestKind::kUnregister, .address = callable}, deadline)
-      .status();
+  return state_->control->GiveBack({.kind = RequestKind::kUnregister, .address = callable},
+                                   deadline);
 }
 
 Result<EngineStats> LaneWorker::Stats(Deadline deadline) {
@@ -614,12 +620,12 @@ Result<EngineStats> LaneWorker::Stats(Deadline deadline) {
 
 Result<std::unique_ptr<Worker>> StartThreadWorker(const WorkerStart& start, Deadline deadline) {
   return LaneWorker::Create(
-      start.options.device, start.doorbell, [start] { return StartThreadPeer(start); }, deadline);
+      start.options.device, start, [start] { return StartThreadPeer(start); }, deadline);
 }
 
 Result<std::unique_ptr<Worker>> StartProcessWorker(const WorkerStart& start, Deadline deadline) {
   return LaneWorker::Create(
-      start.options.device, start.doorbell, [start] { return StartProcessPeer(start); }, deadline);
+      start.options.device, start, [start] { return StartProcessPeer(start); }, deadline);
 }
 
 }  // namespace keel::task

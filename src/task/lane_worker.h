@@ -9,9 +9,10 @@
 // Control. Calls take turns, so that one request is under way at a time; a copy takes a turn for
 // each piece, an image one for all. A call that gives up takes its number off the ticket, and then
 // the worker never begins it. If the worker has begun, the call is left behind: the next one waits
-// for its answer first, and undoes what it did (an allocation that nobody knows of). With a thread,
-// which works in the caller's own memory, a call that was begun is waited for: the engine observes
-// its deadline; also if the worker is lost meanwhile.
+// for its answer first, and undoes what it did (an allocation that nobody knows of). A process that
+// has not answered it WorkerStart::call_grace after its deadline is lost, as one that hangs in a
+// task is. With a thread, which works in the caller's own memory, a call that was begun is waited
+// for: the engine observes its deadline; also if the worker is lost meanwhile.
 //
 // A task of a thread is given kThreadGrace beyond its deadline to say so itself, for the same
 // reason. A thread that hangs for longer begins no copy of the tensors of its task any more; only
@@ -37,10 +38,9 @@ class LaneWorker final : public Worker {
  public:
   static constexpr std::chrono::milliseconds kThreadGrace{200};
 
-  // `start` is called now and by every Restart. `device` is for messages.
-  static Result<std::unique_ptr<Worker>> Create(std::string device,
-                                                std::shared_ptr<Doorbell> doorbell, StartPeer start,
-                                                Deadline deadline);
+  // `start_peer` is called now and by every Restart. `device` is for messages.
+  static Result<std::unique_ptr<Worker>> Create(std::string device, const WorkerStart& start,
+                                                StartPeer start_peer, Deadline deadline);
   ~LaneWorker() override;
 
   Status Post(std::uint64_t task, std::uint64_t callable, const Arguments& arguments,

@@ -32,6 +32,8 @@ bool TaskHandle::done() const {
   return state_ != nullptr && state_->done.load(std::memory_order_acquire);
 }
 
+bool TaskHandle::forgotten() const { return state_ == nullptr || state_->gone(); }
+
 Status TaskHandle::Wait(Deadline deadline) const {
   if (state_ == nullptr) return FailedPrecondition("this handle is of no task");
   return state_->core->Wait(*state_, deadline);

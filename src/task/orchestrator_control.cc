@@ -1,6 +1,7 @@
 // Memory and callables: calls that go to a worker and come back, without the lock.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "keel/base/log.h"
@@ -140,7 +141,7 @@ Status OrchestratorCore::BeginCopyLocked(WorkerId worker, DeviceAddress address,
     dependencies_.Find({space, begin, begin + size.count(), written}, before);
     for (const TaskKey key : before) tasks.emplace_back(*this, *FindLocked(key));
   };
-  add(1 + worker, address.value(), writes);
+  add(slots_[worker].space, address.value(), writes);
   add(0, reinterpret_cast<std::uintptr_t>(host), !writes);
   Status status;
   for (const Held& task : tasks) {
@@ -321,27 +322,39 @@ OrchestratorCore::DeferredUnregister OrchestratorCore::ForgetLocked(std::uint64_
 
 Status OrchestratorCore::UnregisterNowLocked(DeferredUnregister callable) {
   Status first;
+  bool busy = false;
   for (WorkerId w = 0; w < slots_.size(); ++w) {
     Slot& slot = slots_[w];
     // What was on a worker that was lost is gone.
     if (!callable.numbers[w].has_value() || slot.generation != callable.generations[w]) continue;
+    const std::uint64_t number = *std::exchange(callable.numbers[w], std::nullopt);
     const Deadline deadline = ControlDeadline();
     Status status = EnterLocked(w, deadline);
     if (status.ok()) {
       Worker& target = *slot.worker;
       mutex_.Unlock();
-      status = target.Unregister(*callable.numbers[w], deadline);
+      status = target.Unregister(number, deadline);
       mutex_.Lock();
       LeaveLocked(w, status);
     }
     if (slot.generation != callable.generations[w]) continue;
-    if (!status.ok() && first.ok()) first = std::move(status).Annotate(slot.name);
+    if (status.code() == StatusCode::kResourceExhausted) {
+      callable.numbers[w] = number;
+      busy = true;
+    } else if (!status.ok() && first.ok()) {
+      first = std::move(status).Annotate(slot.name);
+    }
   }
   if (callable.function != nullptr) {
     // Its end is the program's, and may do anything.
     mutex_.Unlock();
     callable.function.reset();
     mutex_.Lock();
+  }
+  if (busy && !stopping_) {
+    callable.again = Clock::now() + kFreePause;
+    unregisters_.push_back(std::move(callable));
+    mender_ring_.NotifyOne();
   }
   return first;
 }
@@ -371,7 +384,9 @@ std::vector<WorkerReport> OrchestratorCore::Report() {
       Worker& target = *slot.worker;
       const std::uint64_t generation = slot.generation;
       mutex_.Unlock();
-      const Result<EngineStats> stats = target.Stats(ControlDeadline());
+      // One that is busy says nothing new.
+      const Result<EngineStats> stats = target.Stats(Deadline::After(
+          std::min<std::chrono::nanoseconds>(options_.control_timeout, kReportPatience)));
       mutex_.Lock();
       LeaveLocked(w, stats.status());
       if (stats.ok() && slot.generation == generation) slot.stats = *stats;

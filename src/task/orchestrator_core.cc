@@ -9,6 +9,13 @@
 namespace keel::task {
 namespace {
 
+bool IsInBlock(const Tensor& tensor) { return tensor.resident() && !tensor.size().empty(); }
+
+// The block that is meant for the resident tensor of that number; 0: any.
+BlockId MeantFor(std::span<const BlockId> meant, std::size_t number) {
+  return meant.empty() ? 0 : meant[number];
+}
+
 Status Destroyed() {
   return Status(StatusCode::kCancelled, "it was not run: its orchestrator was destroyed");
 }
@@ -37,6 +44,7 @@ Result<std::shared_ptr<OrchestratorCore>> OrchestratorCore::Create(OrchestratorO
     how.options = worker;
     how.orchestration = core->options_.orchestration;
     how.shared_memory = core->options_.shared_memory;
+    how.call_grace = core->options_.control_timeout;
     how.program = core->options_.worker_program;
     how.arguments = core->options_.worker_arguments;
     how.doorbell = core->doorbell_;
@@ -48,6 +56,7 @@ Result<std::shared_ptr<OrchestratorCore>> OrchestratorCore::Create(OrchestratorO
       slot.name = fmt::format("worker {} ({})", w, slot.device);
     }
     slot.started = Clock::now();
+    slot.space = core->SpaceOf(w, slots);
   }
   {
     const BiasedMutexLock lock(core->mutex_);
@@ -61,6 +70,20 @@ Result<std::shared_ptr<OrchestratorCore>> OrchestratorCore::Create(OrchestratorO
     return SystemError("the threads of an orchestrator", error.code().value());
   }
   return core;
+}
+
+Space OrchestratorCore::SpaceOf(WorkerId worker, std::span<const Slot> slots) const {
+  for (WorkerId other = 0; options_.transport == Transport::kThread && other < worker; ++other) {
+    const auto& memory = options_.workers[worker].memory;
+    if (memory != options_.workers[other].memory) continue;
+    // Without one it is the process's, of that device.
+    if (memory != nullptr || slots[worker].device == slots[other].device) return slots[other].space;
+  }
+  return 1 + worker;
+}
+
+bool OrchestratorCore::SharesSpaceLocked(WorkerId worker) const {
+  return std::ranges::count(slots_, slots_[worker].space, &Slot::space) > 1;
 }
 
 void OrchestratorCore::Stop() {
@@ -167,26 +190,32 @@ Status OrchestratorCore::NobodyLocked() const {
 
 // --- Where a task can run ------------------------------------------------------------------
 
-bool OrchestratorCore::HoldsLocked(WorkerId worker, const Arguments& arguments) const {
+bool OrchestratorCore::HoldsLocked(WorkerId worker, const Arguments& arguments,
+                                   std::span<const BlockId> meant) const {
+  std::size_t number = 0;
   for (const Tensor& tensor : arguments.tensors()) {
-    if (!tensor.resident() || tensor.size().empty()) continue;
+    if (!IsInBlock(tensor)) continue;
     const auto& block = slots_[worker].blocks.Find(DeviceAddress(tensor.address), tensor.size());
     if (block == nullptr || block->lost || block->freed) return false;
+    if (const BlockId id = MeantFor(meant, number++); id != 0 && block->id != id) return false;
   }
   return true;
 }
 
 Status OrchestratorCore::WhyNowhereLocked(const Arguments& arguments,
-                                          std::optional<WorkerId> named) const {
+                                          std::optional<WorkerId> named,
+                                          std::span<const BlockId> meant) const {
   std::string places;
+  std::size_t number = 0;
   for (std::size_t i = 0; i < arguments.tensors().size(); ++i) {
     const Tensor& tensor = arguments.tensors()[i];
-    if (!tensor.resident() || tensor.size().empty()) continue;
+    if (!IsInBlock(tensor)) continue;
+    const BlockId id = MeantFor(meant, number++);
     std::optional<WorkerId> holder;
     Status unusable;
     for (WorkerId w = 0; w < slots_.size(); ++w) {
       const auto& block = slots_[w].blocks.Find(DeviceAddress(tensor.address), tensor.size());
-      if (block == nullptr) continue;
+      if (block == nullptr || (id != 0 && block->id != id)) continue;
       Status usable = block->Usable();
       // What another worker has at an equal address is not what was meant.
       if (!usable.ok() && named == w) {
@@ -198,6 +227,11 @@ Status OrchestratorCore::WhyNowhereLocked(const Arguments& arguments,
     if (named.has_value() && holder == named) continue;
     if (!unusable.ok() && !holder.has_value()) {
       return std::move(unusable).Annotate(fmt::format("argument {}", i));
+    }
+    if (!holder.has_value() && id != 0) {
+      return Unavailable(fmt::format(
+          "argument {}: the block of number {} that had the {} at {:#x} was freed or lost", i, id,
+          ToString(tensor.size()), tensor.address));
     }
     if (!holder.has_value()) {
       return InvalidArgument(fmt::format(
@@ -217,15 +251,12 @@ Status OrchestratorCore::WhyNowhereLocked(const Arguments& arguments,
 }
 
 Status OrchestratorCore::PlaceLocked(const Arguments& arguments, std::optional<WorkerId>& worker,
+                                     std::span<const BlockId> meant,
                                      std::vector<std::shared_ptr<Block>>& blocks) {
-  bool resident = false;
-  for (const Tensor& tensor : arguments.tensors()) {
-    resident |= tensor.resident() && !tensor.size().empty();
-  }
-  if (!resident) return OkStatus();
+  if (std::ranges::none_of(arguments.tensors(), IsInBlock)) return OkStatus();
   std::optional<WorkerId> found;
   for (WorkerId w = worker.value_or(0); w < slots_.size(); ++w) {
-    if (HoldsLocked(w, arguments)) {
+    if (HoldsLocked(w, arguments, meant)) {
       if (found.has_value()) {
         return InvalidArgument(fmt::format(
             "the addresses of the resident tensors are those of blocks of worker {} and of worker "
@@ -236,10 +267,10 @@ Status OrchestratorCore::PlaceLocked(const Arguments& arguments, std::optional<W
     }
     if (worker.has_value()) break;
   }
-  if (!found.has_value()) return WhyNowhereLocked(arguments, worker);
+  if (!found.has_value()) return WhyNowhereLocked(arguments, worker, meant);
   worker = found;
   for (const Tensor& tensor : arguments.tensors()) {
-    if (!tensor.resident() || tensor.size().empty()) continue;
+    if (!IsInBlock(tensor)) continue;
     blocks.push_back(slots_[*found].blocks.Find(DeviceAddress(tensor.address), tensor.size()));
   }
   return OkStatus();
@@ -280,9 +311,22 @@ Status OrchestratorCore::PrepareLocked(Task& task, std::span<const Arguments> me
   task.first.arguments = members[0];
   task.first.worker = named(0);
   for (std::size_t i = 1; i < members.size(); ++i) task.rest.push_back({members[i], named(i)});
+  std::span<const BlockId> meant = options.blocks;
+  if (!meant.empty()) {
+    std::size_t residents = 0;
+    for (const Arguments& member : members) {
+      residents += static_cast<std::size_t>(std::ranges::count_if(member.tensors(), IsInBlock));
+    }
+    if (meant.size() != residents) {
+      return InvalidArgument(
+          fmt::format("{} blocks are named for {} resident tensors", meant.size(), residents));
+    }
+  }
   for (std::size_t i = 0; i < members.size(); ++i) {
     Task::Member& member = task.member(i);
-    Status status = PlaceLocked(member.arguments, member.worker, task.blocks);
+    const std::size_t before = task.blocks.size();
+    Status status = PlaceLocked(member.arguments, member.worker, meant, task.blocks);
+    if (!meant.empty()) meant = meant.subspan(task.blocks.size() - before);
     if (status.ok() && member.worker.has_value() &&
         slots_[*member.worker].standing == Standing::kGivenUp) {
       status = GivenUpLocked(*member.worker);
@@ -290,16 +334,6 @@ Status OrchestratorCore::PrepareLocked(Task& task, std::span<const Arguments> me
     if (!status.ok()) {
       return task.group ? std::move(status).Annotate(fmt::format("member {}", i))
                         : std::move(status);
-    }
-  }
-  if (!options.blocks.empty()) {
-    if (options.blocks.size() != task.blocks.size()) {
-      return InvalidArgument(fmt::format("{} blocks are named for {} resident tensors",
-                                         options.blocks.size(), task.blocks.size()));
-    }
-    for (std::size_t i = 0; i < task.blocks.size(); ++i) {
-      const std::shared_ptr<Block>& block = task.blocks[i];
-      KEEL_TRY(CheckIs(block, options.blocks[i], block->worker, block->address));
     }
   }
   TouchesLocked(task);
@@ -411,7 +445,7 @@ void OrchestratorCore::TouchesLocked(Task& task) {
       const Tensor& tensor = member.arguments.tensors()[t];
       const std::uint64_t size = tensor.size().count();
       if (size == 0) continue;
-      const Space space = tensor.resident() ? 1 + *member.worker : 0;
+      const Space space = tensor.resident() ? slots_[*member.worker].space : 0;
       touches_.push_back(
           {space, tensor.address, tensor.address + size, Writes(member.arguments.tags()[t])});
       touch_members_.push_back(i);

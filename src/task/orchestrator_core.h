@@ -75,8 +75,10 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
       std::function<Result<std::unique_ptr<Worker>>(const WorkerStart& start, Deadline deadline)>;
   using Task = TaskHandle::State;
   static constexpr int kMaxStarts = 3;
-  // Until a worker that was busy is asked again to free something.
+  // Until a worker that was busy is asked again to free something, or to forget a callable.
   static constexpr std::chrono::milliseconds kFreePause{100};
+  // Of a worker, for Report.
+  static constexpr std::chrono::seconds kReportPatience{1};
   static constexpr int kMaxRegisterLosses = 2;
   static constexpr std::chrono::milliseconds kTick{1};
   static constexpr unsigned kSubmitsPerLook = 16;
@@ -165,6 +167,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     std::string name;  // "worker 1 (sim:1)"
     std::string device;
     std::unique_ptr<Worker> worker;
+    Space space = 0;  // of its memory; several workers may have one
     WorkerBlocks blocks;
     Standing standing = Standing::kUp;
     Status lost;                   // the last time
@@ -217,8 +220,9 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   };
   struct DeferredUnregister {
     std::shared_ptr<const HostFunction> function;  // goes without the lock
-    std::vector<std::optional<std::uint64_t>> numbers;
+    std::vector<std::optional<std::uint64_t>> numbers;  // where it is still to be done
     std::vector<std::uint64_t> generations;
+    Time again{};  // not before: a worker was busy
   };
 
   Status Here() const {
@@ -228,6 +232,9 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // Why nothing works here.
   static Status Elsewhere();
   Status CheckWorker(WorkerId worker) const;
+  // Whose bytes a worker's addresses are: threads may share a memory. `slots` has it, and all
+  // before it.
+  Space SpaceOf(WorkerId worker, std::span<const Slot> slots) const;
   Deadline ControlDeadline() const { return Deadline::After(options_.control_timeout); }
   // Why a worker that was given up takes nothing.
   Status GivenUpLocked(WorkerId worker) const KEEL_REQUIRES(mutex_);
@@ -277,12 +284,15 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   Status PrepareLocked(Task& task, std::span<const Arguments> members,
                        std::span<const WorkerId> workers, const SubmitOptions& options)
       KEEL_REQUIRES(mutex_);
-  // Where a member must run because of its resident tensors, and the blocks they are in.
+  // Where a member must run because of its resident tensors, and the blocks they are in. `meant`
+  // begins with the numbers that are given of these, or is empty.
   Status PlaceLocked(const Arguments& arguments, std::optional<WorkerId>& worker,
-                     std::vector<std::shared_ptr<Block>>& blocks) KEEL_REQUIRES(mutex_);
-  bool HoldsLocked(WorkerId worker, const Arguments& arguments) const KEEL_REQUIRES(mutex_);
-  Status WhyNowhereLocked(const Arguments& arguments, std::optional<WorkerId> named) const
+                     std::span<const BlockId> meant, std::vector<std::shared_ptr<Block>>& blocks)
       KEEL_REQUIRES(mutex_);
+  bool HoldsLocked(WorkerId worker, const Arguments& arguments,
+                   std::span<const BlockId> meant) const KEEL_REQUIRES(mutex_);
+  Status WhyNowhereLocked(const Arguments& arguments, std::optional<WorkerId> named,
+                          std::span<const BlockId> meant) const KEEL_REQUIRES(mutex_);
   Status CheckGroupLocked(Task& task) KEEL_REQUIRES(mutex_);
   void TouchesLocked(Task& task) KEEL_REQUIRES(mutex_);
   void ReadyLocked(Task& task) KEEL_REQUIRES(mutex_);
@@ -360,8 +370,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   bool CanStartLocked(Task& group, std::span<const WorkerId> workers, Time now)
       KEEL_REQUIRES(mutex_);
   void PostLocked(Task& task, std::size_t member, WorkerId worker, Time now) KEEL_REQUIRES(mutex_);
-  // Gives a member to its worker, which the scheduler has chosen. The task need not be in the table
-  // yet. kResourceExhausted: not now.
+  // Gives a member to its worker, which the scheduler has chosen. kResourceExhausted: not now.
   Status SendLocked(Task& task, std::size_t member, WorkerId worker) KEEL_REQUIRES(mutex_);
   // The short way for what is most. False: SendLocked tells.
   bool TrySendLocked(Task& task, WorkerId worker) KEEL_REQUIRES(mutex_) {
@@ -433,7 +442,10 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
                                             Deadline deadline);
   // Takes the callable out of the table; of one that is not there nothing is left to do.
   DeferredUnregister ForgetLocked(std::uint64_t callable) KEEL_REQUIRES(mutex_);
+  // What a worker is too busy for is left to the mender.
   Status UnregisterNowLocked(DeferredUnregister callable) KEEL_REQUIRES(mutex_);
+  // Whether another worker has the same memory.
+  bool SharesSpaceLocked(WorkerId worker) const KEEL_REQUIRES(mutex_);
 
   // --- The mender: orchestrator_mender.cc ---------------------------------------------------
 

@@ -128,6 +128,40 @@ TEST_F(OrchestratorCoreLossTest, ABlockThatWasLostIsNotTheOneThatHasItsAddressNo
   EXPECT_EQ(fakes_[0]->freed(), std::vector<DeviceAddress>{address});
 }
 
+// What is at its address now may be shorter, or nothing, or another worker's.
+TEST_F(OrchestratorCoreLossTest, TheNumberOfABlockDecidesAndNotItsAddress) {
+  Start(2);
+  BlockId old = 0;
+  BlockId other = 0;
+  const DeviceAddress address = Need(core_->Malloc(0, 8_KiB, &old));
+  ASSERT_EQ(Need(core_->Malloc(1, 8_KiB, &other)), address);
+  const Arguments arguments = Arguments().Add(Tag::kIn, At<float>(address, 2048));
+  const auto submit = [&](BlockId block) {
+    return core_->Submit(callable_, arguments,
+                         {.worker = {}, .timeout = {}, .blocks = {&block, 1}});
+  };
+  EXPECT_EQ(submit(0).status().code(), StatusCode::kInvalidArgument) << "one of two workers";
+  for (FakeWorker* fake : fakes_) fake->SetEager(true);
+  const TaskHandle there = Need(submit(other));
+  EXPECT_TRUE(IsOk(there.Wait(Long())));
+  EXPECT_EQ(there.worker(), 1U);
+  EXPECT_EQ(Need(submit(old)).worker(), 0U);
+  EXPECT_TRUE(IsOk(core_->WaitAll(Long())));
+
+  fakes_[0]->Lose(Unavailable("it died"));
+  EXPECT_FALSE(ReportOf(0).up);
+  ASSERT_TRUE(Up(0));
+  const Status lost = submit(old).status();
+  EXPECT_EQ(lost.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(lost), HasSubstr("were lost with it"));
+  ASSERT_EQ(Need(core_->Malloc(0, 4_KiB)), address);
+  const Status shorter = submit(old).status();
+  EXPECT_EQ(shorter.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(shorter), HasSubstr("argument 0: the block of number"));
+  EXPECT_TRUE(IsOk(core_->Free(0, address)));
+  EXPECT_EQ(submit(old).status().code(), StatusCode::kUnavailable);
+}
+
 TEST_F(OrchestratorCoreLossTest, NoBlockIsEmpty) {
   Start(1);
   EXPECT_EQ(core_->Malloc(0, Bytes(0)).status().code(), StatusCode::kInvalidArgument);

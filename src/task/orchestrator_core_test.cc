@@ -524,6 +524,62 @@ TEST_F(OrchestratorCoreTest, FreeAndUnregisterWaitForTheTasksAndNotTheCaller) {
   EXPECT_TRUE(Soon([&] { return fakes_[0]->callables() == 0; }));
 }
 
+TEST_F(OrchestratorCoreTest, AWorkerThatIsBusyForgetsACallableLater) {
+  Start(2);
+  fakes_[0]->FailUnregister(ResourceExhausted("busy"));
+  EXPECT_TRUE(IsOk(core_->Unregister(callable_)));
+  EXPECT_EQ(fakes_[0]->callables(), 1U);
+  EXPECT_EQ(fakes_[1]->callables(), 0U);
+  // Meanwhile nothing else waits for it.
+  fakes_[1]->Lose(Unavailable("it died"));
+  EXPECT_FALSE(ReportOf(1).up);
+  ASSERT_TRUE(Up(1));
+  EXPECT_EQ(fakes_[0]->callables(), 1U);
+  fakes_[0]->FailUnregister(OkStatus());
+  EXPECT_TRUE(Soon([&] { return fakes_[0]->callables() == 0; }));
+}
+
+TEST_F(OrchestratorCoreTest, AReportDoesNotWaitLongForAWorkerThatIsBusy) {
+  Start(1);
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_EQ(ReportOf(0).bytes_to_device, 100U);
+  EXPECT_LE(fakes_[0]->stats_deadline().when() - before, seconds(2));
+}
+
+// Both fakes have equal addresses; as threads of one device these are the same memory.
+TEST_F(OrchestratorCoreTest, WorkersThatShareAMemoryWaitForEachOther) {
+  transport_ = Transport::kThread;
+  Start(2);
+  const DeviceAddress here = Need(core_->Malloc(0, 1_KiB));
+  ASSERT_EQ(Need(core_->Malloc(1, 1_KiB)), here);
+  const Arguments writes = Arguments().Add(Tag::kOut, At<float>(here, 4));
+  const Arguments reads = Arguments().Add(Tag::kIn, At<float>(here, 4));
+  const TaskHandle writer = SubmitTo(1, writes);
+  const TaskHandle reader = SubmitTo(0, reads);
+  EXPECT_TRUE(Posted(1, 1));
+  EXPECT_EQ(fakes_[0]->ever_posted(), 0U);
+  fakes_[1]->Answer();
+  EXPECT_TRUE(IsOk(writer.Wait(Long())));
+  ASSERT_TRUE(Posted(0, 1));
+
+  // A worker that is lost takes nothing of that with it.
+  const TaskHandle again = SubmitTo(1, writes);
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(reader.Wait(Long())));
+  ASSERT_TRUE(Posted(1, 1));
+  fakes_[0]->Lose(Unavailable("it died"));
+  EXPECT_FALSE(ReportOf(0).up);
+  ASSERT_TRUE(Up(0));
+  ASSERT_EQ(Need(core_->Malloc(0, 1_KiB)), here);
+  const TaskHandle last = SubmitTo(0, reads);
+  EXPECT_EQ(fakes_[0]->posted(), 0U);
+  fakes_[1]->Answer();
+  EXPECT_TRUE(IsOk(again.Wait(Long())));
+  ASSERT_TRUE(Posted(0, 1));
+  fakes_[0]->Answer();
+  EXPECT_TRUE(IsOk(last.Wait(Long())));
+}
+
 TEST_F(OrchestratorCoreTest, ARegistrationThatFailsOnOneWorkerLeavesNothingOnTheOthers) {
   Start(3);
   fakes_[2]->FailRegister(ResourceExhausted("no room"));

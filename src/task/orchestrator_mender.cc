@@ -28,12 +28,16 @@ std::shared_ptr<OrchestratorCore> OrchestratorCore::Mend() {
         lost = w;
       }
     }
-    // Of a worker that is busy later.
+    // Of a worker that was busy later.
     auto due = frees_.begin();
     for (; due != frees_.end(); ++due) {
       const Time again = slots_[(*due)->worker].free_again;
       if (again <= now) break;
       next = std::min(next, again);
+    }
+    auto unregister = unregisters_.begin();
+    for (; unregister != unregisters_.end() && unregister->again > now; ++unregister) {
+      next = std::min(next, unregister->again);
     }
     if (lost < worker_count()) {
       RestartLocked(lost);
@@ -42,9 +46,9 @@ std::shared_ptr<OrchestratorCore> OrchestratorCore::Mend() {
       frees_.erase(due);
       const Status status = FreeNowLocked(block);
       if (!status.ok()) Log(LogLevel::kError, status.ToString());
-    } else if (!unregisters_.empty()) {
-      DeferredUnregister callable = std::move(unregisters_.back());
-      unregisters_.pop_back();
+    } else if (unregister != unregisters_.end()) {
+      DeferredUnregister callable = std::move(*unregister);
+      unregisters_.erase(unregister);
       const Status status = UnregisterNowLocked(std::move(callable));
       if (!status.ok()) Log(LogLevel::kError, status.ToString());
     } else if (next == Time::max()) {

@@ -304,7 +304,7 @@ void OrchestratorCore::LostLocked(WorkerId worker, Status why) {
   slot.stats.callables = 0;
   slot.blocks.Lose();
   std::erase_if(frees_, [worker](const auto& block) { return block->worker == worker; });
-  dependencies_.Clear(1 + worker);
+  if (!SharesSpaceLocked(worker)) dependencies_.Clear(slot.space);
   for (auto& [id, callable] : callables_) callable.numbers[worker].reset();
   scheduler_.SetDown(worker);
   if (slot.posted_count() > 0) CollectLocked(worker, Clock::now());

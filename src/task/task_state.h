@@ -92,6 +92,8 @@ struct alignas(64) TaskHandle::State {
     return handles_.fetch_sub(1, std::memory_order_acq_rel) == 1 &&
            gone_.load(std::memory_order_relaxed);
   }
+  // Any thread that has a handle.
+  bool gone() const { return gone_.load(std::memory_order_acquire); }
   // When it leaves the table; likewise. If it is false it may be another task by now.
   [[nodiscard]] bool LeaveTableLocked() {
     if (handles_.load(std::memory_order_acquire) == 0) return true;

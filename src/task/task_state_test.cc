@@ -43,6 +43,24 @@ TEST_F(TaskStateTest, ATaskKnowsNothingOfTheOneWhoseMemoryItHas) {
   EXPECT_TRUE(IsOk(reader.Wait(Long())));
 }
 
+TEST_F(TaskStateTest, AHandleSaysWhetherItsTaskIsForgotten) {
+  EXPECT_TRUE(TaskHandle().forgotten());
+  Start(2);
+  std::vector<float> x(4);
+  std::vector<float> y(4);
+  const TaskHandle fails = SubmitTo(0, Arguments().Add(Tag::kOut, On(x)));
+  const TaskHandle goes_on = SubmitTo(1, Arguments().Add(Tag::kOut, On(y)));
+  const TaskHandle after_both = Submit(Arguments().Add(Tag::kIn, On(x)).Add(Tag::kIn, On(y)));
+  EXPECT_FALSE(fails.forgotten());
+  fakes_[0]->Answer(Internal("broken"));
+  EXPECT_EQ(after_both.Wait(Long()).code(), StatusCode::kAborted);
+  EXPECT_TRUE(fails.forgotten());
+  EXPECT_FALSE(after_both.forgotten()) << "what comes after it still waits for the other one";
+  fakes_[1]->Answer();
+  EXPECT_TRUE(IsOk(goes_on.Wait(Long())));
+  EXPECT_TRUE(Soon([&] { return after_both.forgotten(); }));
+}
+
 // The table has it then, alone or with others, and gives it back.
 TEST_F(TaskStateTest, HandlesMayGoBeforeTheTaskIsDone) {
   Start(1);

@@ -9,7 +9,8 @@
 // every task that was posted and not answered ends with kUnavailable (or kDeadlineExceeded for the
 // one that was too slow) in Collect, every control call fails with kUnavailable that says why,
 // until Restart. A control call that is not answered by its deadline is kDeadlineExceeded and harms
-// nobody.
+// nobody; but if the worker was at it by then and still is after `call_grace`, the next call finds
+// the worker lost, unless it is a thread.
 //
 // Whose host memory: addresses of host tensors are the orchestrator's. A thread uses them as they
 // are. A process gets the bytes through shared memory, and what it wrote comes back from there.
@@ -19,6 +20,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -104,7 +106,7 @@ class Worker {
 
   virtual Result<DeviceAddress> Allocate(Bytes size, Deadline deadline) = 0;
   // kDeadlineExceeded: it happens yet. kResourceExhausted: the worker was busy for a while, and
-  // never begins this call.
+  // never begins this call. So is Unregister.
   virtual Status Free(DeviceAddress address, Deadline deadline) = 0;
   virtual Status CopyTo(DeviceAddress destination, const void* source, Bytes size,
                         Deadline deadline) = 0;
@@ -142,6 +144,7 @@ struct WorkerStart {
   WorkerOptions options;
   Orchestration orchestration = Orchestration::kAuto;
   Bytes shared_memory = 16_GiB;
+  std::chrono::nanoseconds call_grace = std::chrono::seconds(60);
   std::string program;                 // of a process
   std::vector<std::string> arguments;  // its own, before those of a worker
   std::shared_ptr<Doorbell> doorbell;

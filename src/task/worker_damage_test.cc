@@ -277,7 +277,7 @@ TEST_F(WorkersTest, AWorkerThatAnswersWhatItHasNotReadIsLost) {
   for (const bool counts_messages : {false, true}) {
     SCOPED_TRACE(counts_messages);
     const auto worker =
-        Need(LaneWorker::Create("x", doorbell_, Unread(doorbell_, counts_messages), Long()));
+        Need(LaneWorker::Create("x", Plan(), Unread(doorbell_, counts_messages), Long()));
     Arguments arguments;
     if (counts_messages) {
       for (std::size_t i = 0; i < Arguments::kMaxScalars; ++i) arguments.AddScalar(i);
@@ -302,7 +302,7 @@ TEST_F(WorkersTest, TasksBehindAWorkerThatReadsNothingStillEnd) {
   options.workers.resize(1);
   const auto core = Need(
       OrchestratorCore::Create(std::move(options), [](const WorkerStart& start, Deadline deadline) {
-        return LaneWorker::Create("x", start.doorbell, Unread(start.doorbell, false), deadline);
+        return LaneWorker::Create("x", start, Unread(start.doorbell, false), deadline);
       }));
   const Callable noop = Need(core->Register(NoopImage()));
   for (std::size_t i = 0; i < kLaneSlots; ++i) {

@@ -338,7 +338,7 @@ TEST_F(WorkerProcessTest, T4_ACallThatGivesUpHarmsNobody) {
   EXPECT_EQ(worker->Free(block, Deadline::After(milliseconds(10))).code(),
             StatusCode::kResourceExhausted);
   EXPECT_EQ(worker->Unregister(noop, Deadline::After(milliseconds(10))).code(),
-            StatusCode::kDeadlineExceeded);
+            StatusCode::kResourceExhausted);
   for (int i = 0; i < 3; ++i) {
     const Status late = worker->Register(NoopImage(), Deadline::After(milliseconds(10))).status();
     EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded) << late.ToString();
@@ -370,6 +370,23 @@ TEST_F(WorkerProcessTest, T4_CallsThatGiveUpDoNotLoseTheWorker) {
   ASSERT_TRUE(Thaw(*worker));
   EXPECT_TRUE(Soon([&] { return worker->Stats(Long()).ok(); }));
   EXPECT_TRUE(IsOk(worker->Health()));
+  EXPECT_TRUE(Adds(*worker));
+}
+
+TEST_F(WorkerProcessTest, T4_AWorkerThatHangsInACallIsLost) {
+  WorkerStart start = Plan();
+  start.call_grace = milliseconds(50);
+  const auto worker = Need(StartProcessWorker(start, Long()));
+  const Status late = worker->Register(StallImage(), Deadline::After(milliseconds(200))).status();
+  EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded) << late.ToString();
+  EXPECT_TRUE(IsOk(worker->Health()));
+  const Status lost = worker->Stats(Long()).status();
+  EXPECT_EQ(lost.code(), StatusCode::kUnavailable) << lost.ToString();
+  EXPECT_NE(lost.message().find("hangs in a call whose time was over 0.05 s ago"),
+            std::string_view::npos)
+      << lost.ToString();
+  EXPECT_EQ(worker->Health().message(), lost.message());
+  ASSERT_TRUE(IsOk(worker->Restart(Long())));
   EXPECT_TRUE(Adds(*worker));
 }
 

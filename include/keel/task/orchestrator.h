@@ -20,7 +20,8 @@
 //
 // Dependencies. A task runs after every earlier task that touches a byte that it touches, if one of
 // the two writes it. Bytes are those of (host, address) or (worker, address): views at other
-// offsets are seen, equal addresses of two workers are not the same.
+// offsets are seen, equal addresses of two workers are not the same, unless they are threads that
+// share one memory.
 //
 // Where. A task that names a worker, or has resident tensors, runs there, before tasks that may run
 // anywhere; a busy worker delays only its own tasks. Tasks of equal standing run in the order of
@@ -100,7 +101,8 @@ struct OrchestratorOptions {
   Orchestration orchestration = Orchestration::kAuto;
   // How long a task may run, unless Submit says otherwise; zero: for ever.
   std::chrono::nanoseconds task_timeout{0};
-  // How long a copy, an allocation or a registration may take.
+  // How long a copy, an allocation or a registration may take. A worker that is not a thread, and is
+  // still at one after twice that time, is lost.
   std::chrono::nanoseconds control_timeout = std::chrono::seconds(60);
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(30);
   std::chrono::nanoseconds stop_timeout = std::chrono::seconds(5);
@@ -148,6 +150,8 @@ class KEEL_EXPORT TaskHandle {
   Status Wait(Deadline deadline) const;
   // The outcome of a task that is done; OK before.
   Status error() const;
+  // Whether it is done and nothing else waits with it: then no copy of it takes a lock when it goes.
+  bool forgotten() const;
   // Where it ran; of a group, its first member's. Nothing before it started.
   std::optional<WorkerId> worker() const;
 
@@ -226,7 +230,7 @@ class KEEL_EXPORT Orchestrator {
   // Processes only (kUnimplemented); what the program says if it finds none.
   Result<Callable> RegisterReference(std::span<const std::byte> reference,
                                      const std::optional<Image>& kernels = {});
-  // Tasks that were submitted with it still run.
+  // Tasks that were submitted with it still run. A worker that is busy forgets it later.
   Status Unregister(Callable callable);
 
   // --- Tasks ---------------------------------------------------------------------------------
@@ -273,6 +277,7 @@ class KEEL_EXPORT Orchestrator {
     std::vector<Owned> blocks_;
   };
 
+  // What a worker last said of itself, if it is busy for more than a second.
   std::vector<WorkerReport> Report() const;
   // Tasks that the bookkeeping still knows: those under way, and none for long after.
   std::size_t live_tasks() const;

@@ -57,7 +57,7 @@ Result<std::unique_ptr<Worker>> StartMpiWorker(const WorkerStart& start, Deadlin
   KEEL_ASSIGN(mpi::Bridge* const bridge, mpi::Bridge::Get(deadline));
   KEEL_TRY(bridge->NameOf(static_cast<int>(start.index) + 1, deadline).status());
   return LaneWorker::Create(
-      start.options.device.empty() ? "default" : start.options.device, start.doorbell,
+      start.options.device.empty() ? "default" : start.options.device, start,
       [start] { return mpi::StartPeer(start); }, deadline);
 }
 
