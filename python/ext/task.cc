@@ -86,9 +86,9 @@ task::Image ParseImage(const nb::bytes& bytes) {
 
 // --- Tasks ---------------------------------------------------------------------------------------
 
-// What Python holds of one. Where that takes a lock it goes without the interpreter: whoever has the
-// lock may be waiting for a function of Python's. Elsewhere it keeps it, because to get it back can
-// take milliseconds beside a thread that computes.
+// What Python holds of one. Where that takes a lock it goes without the interpreter: whoever has
+// the lock may be waiting for a function of Python's. Elsewhere it keeps it, because to get it back
+// can take milliseconds beside a thread that computes.
 class TaskRef {
  public:
   explicit TaskRef(task::TaskHandle handle) : handle_(std::move(handle)) {}

@@ -90,7 +90,7 @@ class ControlCalls {
   bool withdrawn_ = false;  // the newest request was given up before it was begun
   std::optional<Request> left_behind_;
   Deadline patience_ = Deadline::Never();  // with the call that was left behind
-  std::optional<Request> undo_;  // what is to be done before the next call
+  std::optional<Request> undo_;            // what is to be done before the next call
 };
 
 }  // namespace keel::task

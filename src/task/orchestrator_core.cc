@@ -202,8 +202,7 @@ bool OrchestratorCore::HoldsLocked(WorkerId worker, const Arguments& arguments,
   return true;
 }
 
-Status OrchestratorCore::WhyNowhereLocked(const Arguments& arguments,
-                                          std::optional<WorkerId> named,
+Status OrchestratorCore::WhyNowhereLocked(const Arguments& arguments, std::optional<WorkerId> named,
                                           std::span<const BlockId> meant) const {
   std::string places;
   std::size_t number = 0;

@@ -219,7 +219,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
     Waiter waiter;
   };
   struct DeferredUnregister {
-    std::shared_ptr<const HostFunction> function;  // goes without the lock
+    std::shared_ptr<const HostFunction> function;       // goes without the lock
     std::vector<std::optional<std::uint64_t>> numbers;  // where it is still to be done
     std::vector<std::uint64_t> generations;
     Time again{};  // not before: a worker was busy

@@ -33,7 +33,9 @@ void OrchestratorCore::EnterLocked(Task& task) {
     if (sent) {
       slots_[at_once].worker->Wake();
     } else {
-      PostLocked(task, 0, at_once, now_);
+      if (Status status = SendLocked(task, 0, at_once); !status.ok()) {
+        NotSentLocked(task, at_once, std::move(status), now_);
+      }
       if (slots_[at_once].standing == Standing::kUp) slots_[at_once].worker->Wake();
     }
   } else if (task.waits_for == 0) {

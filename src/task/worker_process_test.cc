@@ -337,6 +337,10 @@ TEST_F(WorkerProcessTest, T4_ACallThatGivesUpHarmsNobody) {
   ASSERT_TRUE(Freeze(*worker));
   EXPECT_EQ(worker->Free(block, Deadline::After(milliseconds(10))).code(),
             StatusCode::kResourceExhausted);
+  // What may take long has to begin soon all the same.
+  const Deadline late_enough = Long();
+  EXPECT_EQ(worker->Free(block, late_enough).code(), StatusCode::kResourceExhausted);
+  EXPECT_FALSE(late_enough.Passed());
   EXPECT_EQ(worker->Unregister(noop, Deadline::After(milliseconds(10))).code(),
             StatusCode::kResourceExhausted);
   for (int i = 0; i < 3; ++i) {

@@ -101,8 +101,8 @@ struct OrchestratorOptions {
   Orchestration orchestration = Orchestration::kAuto;
   // How long a task may run, unless Submit says otherwise; zero: for ever.
   std::chrono::nanoseconds task_timeout{0};
-  // How long a copy, an allocation or a registration may take. A worker that is not a thread, and is
-  // still at one after twice that time, is lost.
+  // How long a copy, an allocation or a registration may take. A worker that is not a thread, and
+  // is still at one after twice that time, is lost.
   std::chrono::nanoseconds control_timeout = std::chrono::seconds(60);
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(30);
   std::chrono::nanoseconds stop_timeout = std::chrono::seconds(5);
@@ -150,7 +150,8 @@ class KEEL_EXPORT TaskHandle {
   Status Wait(Deadline deadline) const;
   // The outcome of a task that is done; OK before.
   Status error() const;
-  // Whether it is done and nothing else waits with it: then no copy of it takes a lock when it goes.
+  // Whether it is done and nothing else waits with it: then no copy of it takes a lock when it
+  // goes.
   bool forgotten() const;
   // Where it ran; of a group, its first member's. Nothing before it started.
   std::optional<WorkerId> worker() const;
