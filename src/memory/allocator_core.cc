@@ -422,7 +422,7 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
   const telemetry::TagId tag =
       options.tag != telemetry::TagId::kNone ? options.tag : telemetry::CurrentTag();
   if (size.count() > largest_ || !options.alignment.empty()) [[unlikely]] {
-    return AllocateRarely(size, stream, options.alignment, tag);
+    return AllocateRarely(size, stream, options, tag);
   }
   const std::uint64_t rounded = Round(size.count());
   const telemetry::Pool kind = KindOf(rounded);
@@ -443,7 +443,11 @@ Result<DeviceAddress> AllocatorCore::Allocate(Bytes size, hal::StreamHandle stre
     }
     if (block == nullptr) [[unlikely]] {
       return AllocateFrom(arena, cache,
-                          {.size = rounded, .asked = size, .stream = stream, .tag = tag});
+                          {.size = rounded,
+                           .asked = size,
+                           .stream = stream,
+                           .tag = tag,
+                           .deadline = options.deadline});
     }
     Publish(block);
   }

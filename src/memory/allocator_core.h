@@ -125,6 +125,7 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
     Bytes asked;
     hal::StreamHandle stream;
     telemetry::TagId tag = telemetry::TagId::kNone;
+    Deadline deadline = Deadline::Never();
   };
 
   AllocatorCore(std::shared_ptr<hal::Device> its_device, DeviceAllocatorOptions options);
@@ -210,7 +211,8 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
 
   // In debug mode, with an alignment, and where a request or an address is wrong.
   [[gnu::noinline]] Result<DeviceAddress> AllocateRarely(Bytes size, hal::StreamHandle stream,
-                                                         Bytes alignment, telemetry::TagId tag);
+                                                         const AllocationOptions& options,
+                                                         telemetry::TagId tag);
   Result<DeviceAddress> AllocateChecked(Request request);
   [[gnu::noinline]] static Status WrongSize(DeviceAddress address, Bytes requested, Bytes size);
   [[gnu::noinline]] Status FreeRarely(DeviceAddress address, const Bytes* size);
@@ -249,8 +251,9 @@ class AllocatorCore : public std::enable_shared_from_this<AllocatorCore>, privat
     return uses != nullptr && uses->lent ? uses->clocks.front()->stream() : arena.clock.stream();
   }
   static AllocationInfo InfoOf(const Block& block, const Arena& arena);
-  // Until everything that they have now is done. Only a lost device is an error.
-  Status WaitForStreams(Deadline deadline);
+  // Until everything that they have now is done. Only a lost device is an error. False: some are
+  // not done by the deadline.
+  Result<bool> WaitForStreams(Deadline deadline);
 
   void Record(telemetry::EventAction action, std::uint64_t address, std::uint64_t size,
               hal::StreamHandle stream, telemetry::TagId tag) {

@@ -28,18 +28,25 @@ void AllocatorCore::StartDebugMode() {
 }
 
 Result<DeviceAddress> AllocatorCore::AllocateRarely(Bytes size, hal::StreamHandle stream,
-                                                    Bytes alignment, telemetry::TagId tag) {
-  Request request{.size = size.count(), .asked = size, .stream = stream, .tag = tag};
-  if (!alignment.empty()) {
-    KEEL_TRY(CheckAlignment(alignment));
-    request.alignment = std::max(alignment.count(), kQuantum);
+                                                    const AllocationOptions& options,
+                                                    telemetry::TagId tag) {
+  Request request{.size = size.count(),
+                  .asked = size,
+                  .stream = stream,
+                  .tag = tag,
+                  .deadline = options.deadline};
+  if (!options.alignment.empty()) {
+    KEEL_TRY(CheckAlignment(options.alignment));
+    request.alignment = std::max(options.alignment.count(), kQuantum);
   }
   if (size.count() > capacity_) {
     return OutOfMemory(request, ResourceExhausted("the device is smaller than the request"));
   }
   if (debug_ != nullptr) return AllocateChecked(request);
   // Which every block has.
-  if (request.alignment == kQuantum) return Allocate(size, stream, {.tag = tag});
+  if (request.alignment == kQuantum) {
+    return Allocate(size, stream, {.tag = tag, .deadline = options.deadline});
+  }
   request.size = Round(request.size);
   ThreadCache& cache = Local();
   CountMiss(cache);

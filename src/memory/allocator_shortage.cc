@@ -1,5 +1,7 @@
 // What an allocator does when the device, or the limit, has no more: the ladder that
 // keel/memory/device_allocator.h lists, and giving back before it comes to that.
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 
@@ -21,7 +23,9 @@ Result<Block*> AllocatorCore::ObtainShort(Arena& arena, const Request& request,
     const MutexLock lock(stats_mutex_);
     ++slow_.num_alloc_retries;
   }
-  const Deadline deadline = Deadline::After(kPatience);
+  const Deadline patience = Deadline::After(kPatience);
+  const bool hurried = request.deadline.when() < patience.when();
+  const Deadline deadline = hurried ? request.deadline : patience;
   const std::uint64_t held = limit.held();
   const auto try_again = [&]() -> std::optional<Result<Block*>> {
     if (Block* const block = SearchArena(arena, request); block != nullptr) return block;
@@ -31,7 +35,7 @@ Result<Block*> AllocatorCore::ObtainShort(Arena& arena, const Request& request,
   };
   // What costs time: everything that is free in other threads, then in other streams.
   static_cast<void>(TakeBackAll(deadline).ok());  // what the program did wrong is no failure here
-  KEEL_TRY(WaitForStreams(deadline));
+  KEEL_ASSIGN(bool waited, WaitForStreams(deadline));
   {
     const MutexLock lock(stats_mutex_);
     ++slow_.num_sync_all_streams;
@@ -43,7 +47,7 @@ Result<Block*> AllocatorCore::ObtainShort(Arena& arena, const Request& request,
     static_cast<void>(TakeBackAll(deadline).ok());
     if (auto result = try_again()) return *std::move(result);
     // What is free but in the wrong pieces: back to the device, to be had anew.
-    KEEL_TRY(WaitForStreams(deadline));
+    KEEL_ASSIGN(waited, WaitForStreams(deadline));
     KEEL_TRY(source_->Trim(0));
     if (auto result = try_again()) return *std::move(result);
     // And what cannot go back, because something beside it is in use.
@@ -53,6 +57,12 @@ Result<Block*> AllocatorCore::ObtainShort(Arena& arena, const Request& request,
   }
   // What was taken on the way to a failure is not kept from others on the device.
   if (limit.held() > held) static_cast<void>(source_->Trim(held).ok());
+  if (hurried && !waited) {
+    return DeadlineExceeded(
+        fmt::format("no {} were free by the deadline: memory is short, and streams that have some "
+                    "of it are not done ({})",
+                    ToString(request.asked), cause.message()));
+  }
   return OutOfMemory(request, cause);
 }
 
@@ -109,13 +119,15 @@ Status AllocatorCore::CollectGarbage(std::uint64_t more) {
   return wanted <= threshold ? OkStatus() : source_->CollectGarbage(wanted - threshold);
 }
 
-Status AllocatorCore::WaitForStreams(Deadline deadline) {
+Result<bool> AllocatorCore::WaitForStreams(Deadline deadline) {
+  bool done = true;
   for (StreamClock* const clock : arenas_.Clocks()) {
     // A stream that is being captured cannot be waited for, and holds what it holds.
     Status waited = clock->Wait(clock->now(), deadline);
     if (waited.code() == StatusCode::kDeviceLost) return waited;
+    done &= waited.code() != StatusCode::kDeadlineExceeded;
   }
-  return OkStatus();
+  return done;
 }
 
 void AllocatorCore::RunCallbacks(Bytes size) {

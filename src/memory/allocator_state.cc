@@ -22,7 +22,7 @@ Status AllocatorCore::Trim(std::uint64_t target) {
   const Deadline deadline = Deadline::After(kPatience);
   Status found = TakeBackAll(deadline);
   // Here, and not under the lock that everybody needs who wants memory.
-  if (limit.held() > target) KEEL_TRY(WaitForStreams(deadline));
+  if (limit.held() > target) KEEL_TRY(WaitForStreams(deadline).status());
   KEEL_TRY(source_->Trim(target));
   return found;
 }

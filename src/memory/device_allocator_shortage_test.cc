@@ -54,6 +54,32 @@ TEST_P(ShortageTest, AHoleOfAnotherStreamIsUsedBeforeARequestFails) {
   EXPECT_EQ(allocator->reserved(), 0_B);
 }
 
+TEST_P(ShortageTest, AWaitForAStreamEndsAtTheDeadline) {
+  const auto allocator = Make();
+  allocator->SetLimit(2_MiB);
+  const DeviceAddress used = Need(allocator->Allocate(1500_KiB, s2()));
+  HeldStream held = Hold(s2());
+  ASSERT_TRUE(IsOk(Fill(used, 1500_KiB, 1, s2())));
+  ASSERT_TRUE(IsOk(allocator->Free(used)));
+  const auto take = [&](Deadline deadline) {
+    return allocator->Allocate(1500_KiB, s1(), {.deadline = deadline});
+  };
+  for (const Deadline deadline :
+       {Deadline::Now(), Deadline::After(std::chrono::milliseconds(20))}) {
+    const Status late = take(deadline).status();
+    EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded) << late.ToString();
+  }
+  EXPECT_EQ(allocator->Stats().num_ooms, 0);
+  EXPECT_EQ(allocator->Stats().allocated_bytes.all.current, 0);
+  held.Release();
+  const Result<DeviceAddress> again = take(Deadline::After(std::chrono::seconds(30)));
+  ASSERT_TRUE(IsOk(again));
+  // Where there is nothing to wait for, it is no matter of time.
+  EXPECT_EQ(take(Deadline::After(std::chrono::seconds(30))).status().code(),
+            StatusCode::kResourceExhausted);
+  ASSERT_TRUE(IsOk(allocator->Free(*again)));
+}
+
 // A search for a hole looks at a few that are about as large as the request. Before it fails, a
 // request looks at all of them.
 TEST_P(ShortageTest, TheOnlyHoleThatFitsIsFoundBehindManyThatDoNot) {

@@ -52,7 +52,7 @@ HostAllocator::State::~State() {
     }
     static_cast<void>(GiveBack(std::move(released)));
     if (waiting.batch == nullptr) break;
-    if (!WaitFor(waiting).ok()) ++failures;
+    if (!WaitFor(waiting, Deadline::Never()).ok()) ++failures;
   }
   Memories all;
   std::int64_t live = 0;
@@ -81,7 +81,7 @@ void* HostAllocator::State::HandOutLocked(Block* block, Bytes size) {
   return HostSegments::PointerTo(block);
 }
 
-Result<void*> HostAllocator::State::Allocate(Bytes size, Bytes alignment) {
+Result<void*> HostAllocator::State::Allocate(Bytes size, Bytes alignment, Deadline deadline) {
   KEEL_TRY(device_->Health());
   if (size.empty() || size.count() > std::numeric_limits<std::int64_t>::max()) {
     return InvalidArgument(fmt::format("pinned memory of {} bytes", size.count()));
@@ -93,6 +93,7 @@ Result<void*> HostAllocator::State::Allocate(Bytes size, Bytes alignment) {
   }
   Request request{.size = size, .small = size <= options_.small_limit};
   request.alignment = std::max(alignment.count(), kQuantum);
+  request.deadline = deadline;
   request.rounded =
       request.small ? RoundToQuantum(size.count()) : HostSegments::RoundToPages(size.count());
   {
@@ -274,8 +275,8 @@ HostAllocator::~HostAllocator() = default;
 
 const std::shared_ptr<hal::Device>& HostAllocator::device() const { return state_->device(); }
 
-Result<void*> HostAllocator::Allocate(Bytes size, Bytes alignment) {
-  return state_->Allocate(size, alignment);
+Result<void*> HostAllocator::Allocate(Bytes size, Bytes alignment, Deadline deadline) {
+  return state_->Allocate(size, alignment, deadline);
 }
 Status HostAllocator::RecordUse(const void* pointer, hal::StreamHandle stream) {
   return state_->RecordUse(pointer, stream);

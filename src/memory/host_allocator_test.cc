@@ -225,6 +225,31 @@ TEST_F(HostAllocatorTest, NobodyWaitsForAStreamUnlessTheAlternativeIsToFail) {
   ASSERT_TRUE(IsOk(allocator.FreeAll(std::vector<void*>{used, other})));
 }
 
+TEST_F(HostAllocatorTest, AWaitForAStreamEndsAtTheDeadline) {
+  HostAllocator allocator(device_, {.limit = 8_MiB});
+  const hal::Stream stream = HeldStream();
+  void* const used = Take(allocator, 5_MiB);
+  ASSERT_TRUE(IsOk(allocator.RecordUse(used, stream.get())));
+  ASSERT_TRUE(IsOk(allocator.Free(used)));
+  const auto before = allocator.stats();
+  const auto take = [&](Deadline deadline) {
+    return allocator.Allocate(5_MiB, HostAllocator::kAlignment, deadline);
+  };
+  EXPECT_EQ(take(Deadline::Now()).status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(take(Deadline::After(std::chrono::milliseconds(20))).status().code(),
+            StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(allocator.stats().memory.allocated_bytes.current,
+            before.memory.allocated_bytes.current);
+  EXPECT_EQ(allocator.stats().pending_bytes, before.pending_bytes);
+  Release(stream);
+  const Result<void*> again = take(Deadline::After(std::chrono::seconds(30)));
+  ASSERT_TRUE(IsOk(again));
+  EXPECT_EQ(*again, used);
+  // Where there is nothing to wait for, it is no matter of time.
+  EXPECT_EQ(take(Deadline::Now()).status().code(), StatusCode::kResourceExhausted);
+  ASSERT_TRUE(IsOk(allocator.Free(*again)));
+}
+
 // A3
 TEST_F(HostAllocatorTest, TheLimitIsExactWhileThreadsRace) {
   constexpr Bytes kLimit = 20_MiB;

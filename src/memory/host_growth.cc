@@ -25,6 +25,9 @@ constexpr std::uint64_t kSlack = std::uint64_t{2} << 20;
 // How long the thread that collects waits for one stream before it looks at the others.
 constexpr std::chrono::milliseconds kLook{1};
 
+// With streams that are not done, where the alternative is to fail.
+constexpr std::chrono::seconds kPatience{60};
+
 std::int64_t Microseconds(Clock::duration duration) {
   return std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
 }
@@ -94,6 +97,9 @@ HostAllocator::State::Step HostAllocator::State::NextStepLocked(Request& request
 
 Result<void*> HostAllocator::State::AllocateSlowly(Request request) {
   TakeReserve();
+  const Deadline patience = Deadline::After(kPatience);
+  const Deadline deadline = std::min(request.deadline, patience,
+                                     [](Deadline a, Deadline b) { return a.when() < b.when(); });
   Status no_memory;  // the driver's word
   for (;;) {
     Memories released;
@@ -118,9 +124,11 @@ Result<void*> HostAllocator::State::AllocateSlowly(Request request) {
       continue;
     }
     if (step == Step::kWait) {
-      const Status waited =
-          waiting.batch == nullptr ? FailedPrecondition("nothing to wait for") : WaitFor(waiting);
-      if (waited.code() == StatusCode::kFailedPrecondition) {
+      const Status waited = waiting.batch == nullptr ? FailedPrecondition("nothing to wait for")
+                                                     : WaitFor(waiting, deadline);
+      const bool in_vain =
+          waited.code() == StatusCode::kDeadlineExceeded && !request.deadline.Passed();
+      if (waited.code() == StatusCode::kFailedPrecondition || in_vain) {
         MutexLock lock(mutex_);
         return no_memory.ok() ? ExhaustedLocked(request) : no_memory;
       }
@@ -200,10 +208,10 @@ Status HostAllocator::State::GiveBack(Memories memories) {
   return first;
 }
 
-Status HostAllocator::State::WaitFor(const DeferredBlocks::Waiting& waiting) {
+Status HostAllocator::State::WaitFor(const DeferredBlocks::Waiting& waiting, Deadline deadline) {
   const ScopedRange range("wait for a stream");
   // Not the queues, which the lock guards: the device and what `waiting` keeps.
-  KEEL_TRY(DeferredBlocks::Wait(*device_, waiting, Deadline::Never()));
+  KEEL_TRY(DeferredBlocks::Wait(*device_, waiting, deadline));
   MutexLock lock(mutex_);
   waiting.batch->reached = true;
   return OkStatus();

@@ -35,7 +35,7 @@ class HostAllocator::State {
   // For calls that need no device: OK, or what a forked child is told.
   Status Usable() const { return here() ? OkStatus() : device_->Health(); }
 
-  Result<void*> Allocate(Bytes size, Bytes alignment) KEEL_EXCLUDES(mutex_);
+  Result<void*> Allocate(Bytes size, Bytes alignment, Deadline deadline) KEEL_EXCLUDES(mutex_);
   Status RecordUse(const void* pointer, hal::StreamHandle stream) KEEL_EXCLUDES(mutex_);
   Status Free(void* pointer) KEEL_EXCLUDES(mutex_);
   Status FreeAll(std::span<void* const> pointers) KEEL_EXCLUDES(mutex_);
@@ -74,6 +74,7 @@ class HostAllocator::State {
     // What the driver refused, since anything changed.
     static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
     std::uint64_t refused = kNever;
+    Deadline deadline = Deadline::Never();
   };
   enum class Step { kTaken, kGrow, kRelease, kWait };
 
@@ -112,7 +113,7 @@ class HostAllocator::State {
   Result<void*> Grow(std::uint64_t growth, Kind kind, const Request* request,
                      Who who = Who::kCaller) KEEL_EXCLUDES(mutex_);
   Status GiveBack(Memories memories) KEEL_EXCLUDES(mutex_);
-  Status WaitFor(const DeferredBlocks::Waiting& waiting) KEEL_EXCLUDES(mutex_);
+  Status WaitFor(const DeferredBlocks::Waiting& waiting, Deadline deadline) KEEL_EXCLUDES(mutex_);
 
   // Once.
   void TakeReserve() KEEL_EXCLUDES(mutex_);

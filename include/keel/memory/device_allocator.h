@@ -41,6 +41,7 @@
 #include <vector>
 
 #include "keel/base/bytes.h"
+#include "keel/base/deadline.h"
 #include "keel/base/export.h"
 #include "keel/base/result.h"
 #include "keel/hal/device.h"
@@ -62,6 +63,10 @@ struct AllocationOptions {
   Bytes alignment{};  // a power of two; zero: 512 bytes
   // kNone: the calling thread's (telemetry::ScopedTag).
   telemetry::TagId tag = telemetry::TagId::kNone;
+  // Where memory is short: until when streams are waited for, at most a minute. If some are not
+  // done by then, and nothing else helped, it is kDeadlineExceeded, and after the minute
+  // kResourceExhausted.
+  Deadline deadline = Deadline::Never();
 };
 
 struct AllocationInfo {

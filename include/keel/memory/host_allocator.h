@@ -35,6 +35,7 @@
 #include <span>
 
 #include "keel/base/bytes.h"
+#include "keel/base/deadline.h"
 #include "keel/base/export.h"
 #include "keel/base/result.h"
 #include "keel/hal/device.h"
@@ -113,8 +114,11 @@ class KEEL_EXPORT HostAllocator {
 
   const std::shared_ptr<hal::Device>& device() const;
 
-  // `size` > 0; `alignment` a power of two up to kMostAlignment. Contents are undefined.
-  Result<void*> Allocate(Bytes size, Bytes alignment = kAlignment);
+  // `size` > 0; `alignment` a power of two up to kMostAlignment. Contents are undefined. Waits only
+  // where the alternative is to fail, for streams that are not done with what was freed: until the
+  // deadline (kDeadlineExceeded), at most a minute (kResourceExhausted).
+  Result<void*> Allocate(Bytes size, Bytes alignment = kAlignment,
+                         Deadline deadline = Deadline::Never());
   // The stream has work on the block of this byte (interior pointers too), queued before this call
   // or before the Free. On an error nothing was recorded.
   Status RecordUse(const void* pointer, hal::StreamHandle stream);
