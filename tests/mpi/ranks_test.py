@@ -303,6 +303,38 @@ class EndTest(MpiTest):
                     self.assertNotEqual(code, 0, output)
                 self.assert_ended(run)
 
+    def test_process_of_a_worker_at_random_instants(self):
+        """Which is no loss of a rank: it starts another."""
+        workers, kills = 3, 200 if LONG > 1000 else 20
+        run = self.start_workers(workers, PROGRAM, "survive", str(workers), stdin=subprocess.PIPE,
+                                 variables={"KEEL_LOG": "off"})
+        chance = random.Random(5)
+        killed = 0
+        while killed < kills:
+            # Every second one comes when it comes, perhaps to one that is being started. Not more of
+            # them: who cannot be started three times in a row is given up.
+            if killed % 2 == 0:
+                run.process.stdin.write("\n")
+                run.process.stdin.flush()
+                run.wait_ready()
+                self.assertEqual(len(run.workers()), workers, run.processes())
+            time.sleep(chance.uniform(0, 0.05))
+            if there := run.workers():
+                os.kill(chance.choice(there), signal.SIGKILL)
+                killed += 1
+        code, output = run.finish()  # ends its input
+        self.assertEqual(code, 0, output)
+        found = re.search(r"right (\d+), errors (\d+), gone (\d+), restarts (\d+), live (\d+)", output)
+        self.assertIsNotNone(found, output)
+        right, errors, gone, restarts, live = map(int, found.groups())
+        self.assertGreater(right, kills, output)
+        self.assertGreater(errors, 0, output)
+        self.assertGreater(gone, kills // 4, output)
+        self.assertGreaterEqual(restarts, kills // 2, output)
+        self.assertLessEqual(restarts, kills, output)
+        self.assertEqual(live, 0, output)
+        self.assertEqual(run.processes(), {})
+
     def test_rank_0(self):
         run = self.start_workers(2, PROGRAM, "busy", "2")
         run.wait_ready()

@@ -127,6 +127,12 @@ class Run:
                 found[int(rank)] = pid
         return found
 
+    def workers(self):
+        """The processes that the ranks have started."""
+        return [
+            pid for pid, words in self.processes().items() if Path(words[0]).name == "keel-worker"
+        ]
+
     def mpirun(self):
         (pid,) = (pid for pid, words in self.all_processes().items() if words[0] == MPIRUN)
         return pid
