@@ -357,6 +357,31 @@ class EndTest(MpiTest):
         self.assertIn("rank 0, has ended", output)
         self.assert_ended(run)
 
+    def test_T9_orphans_end_within_a_second(self):
+        """Of whatever was killed, with an mpirun that leaves it to Keel to end them."""
+        parents = {
+            "mpirun": lambda run: run.mpirun(),
+            "rank 0": lambda run: run.program(),
+            "what has started the program": lambda run: run.ranks()[0],
+            "rank 2": lambda run: run.ranks()[2],
+        }
+        for name, find in parents.items():
+            with self.subTest(parent=name):
+                times = []
+                for _ in range(3):
+                    run = self.start_workers(2, PROGRAM, "busy", "2", options=("--enable-recovery",))
+                    run.wait_ready()
+                    parent = find(run)
+                    # A lost rank ends the run, which has a bound of its own.
+                    orphans = run.children(parent) if name == "rank 2" else run.processes()
+                    self.assertEqual(len(orphans), 1 if name == "rank 2" else 6, run.processes())
+                    times.append(run.kill(parent, orphans, SOON))
+                    self.assert_ended(run)
+                    run.finish(timeout=SOON)
+                # A machine that is loaded adds to one of them.
+                self.assertLessEqual(min(times), 1, times)
+                self.assertLessEqual(max(times), 3, times)
+
     def test_mpirun(self):
         run = self.start_workers(2, PROGRAM, "busy", "2")
         run.wait_ready()

@@ -9,6 +9,7 @@ of a test that was killed.
 
 import ctypes
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -159,6 +160,38 @@ class Run:
     def program(self):
         (pid,) = (pid for pid, words in self.processes().items() if words[0] == PROGRAM)
         return pid
+
+    def children(self, parent):
+        found = []
+        for pid in self.processes():
+            try:
+                if parent_of(pid) == parent:
+                    found.append(pid)
+            except OSError:  # it has ended
+                continue
+        return found
+
+    @staticmethod
+    def kill(victim, others, timeout):
+        """How many seconds later the last of the others had ended."""
+        ended = select.poll()
+        left = {os.pidfd_open(pid) for pid in others}
+        try:
+            for process in left:
+                ended.register(process, select.POLLIN)
+            began = time.monotonic()
+            os.kill(victim, signal.SIGKILL)
+            waiting = set(left)
+            while waiting:
+                for process, _ in ended.poll(1000 * timeout):
+                    ended.unregister(process)
+                    waiting.remove(process)
+                if time.monotonic() > began + timeout:
+                    raise AssertionError(f"{len(waiting)} processes have not ended in time")
+            return time.monotonic() - began
+        finally:
+            for process in left:
+                os.close(process)
 
     def wait_gone(self, timeout):
         """Whether nothing is left in time."""
