@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -232,6 +233,32 @@ class WorkTest(MpiTest):
         code, output = run.finish()  # ends its input
         self.assertEqual(code, 0, output)
         self.assertEqual(run.processes(), {})
+
+
+    def test_no_file_of_a_rank_or_of_its_worker_is_for_other_users(self):
+        run = self.start_workers(2, PROGRAM, "idle", "2", stdin=subprocess.PIPE)
+        run.wait_ready()
+        ranks = [pid for rank, pid in run.ranks().items() if rank != 0]
+        workers = run.workers()
+        self.assertEqual([len(ranks), len(workers)], [2, 2], run.processes())
+        for pid in (run.program(), *ranks, *workers):
+            names = []
+            # But for those that it has from whoever runs it.
+            for file in Path(f"/proc/{pid}/fd").iterdir():
+                name = os.readlink(file)
+                mode = file.stat().st_mode
+                # Open MPI's are in a folder of the test's.
+                if int(file.name) <= 2 or not stat.S_ISREG(mode) or name.startswith(run.folder):
+                    continue
+                names.append(name.partition(" ")[0])
+                self.assertEqual(mode & 0o077, 0, f"{name} of {run.processes()[pid]}")
+            if pid in ranks or pid in workers:
+                self.assertIn("/memfd:keel-worker", names)
+                self.assertIn("/memfd:keel-doorbell", names)
+            if pid in workers:
+                self.assertIn("/memfd:keel-sim-device-0", names)
+        code, output = run.finish()  # ends its input
+        self.assertEqual(code, 0, output)
 
 
 class ExitTest(MpiTest):
