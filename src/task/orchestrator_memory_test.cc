@@ -17,10 +17,22 @@ class OrchestratorMemoryTest : public OrchestratorTest {
     file >> all >> resident;
     return Bytes(resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
   }
+  // By this and by whoever works for it.
   Bytes Held() const {
     Bytes held = Resident("self");
-    for (const pid_t worker : ChildrenOf(getpid())) held += Resident(std::to_string(worker));
+    const std::vector<pid_t> others = Others();
+    EXPECT_EQ(others.empty(), GetParam() == Transport::kThread);
+    for (const pid_t other : others) held += Resident(std::to_string(other));
     return held;
+  }
+
+ private:
+  std::vector<pid_t> Others() const {
+    if (GetParam() != Transport::kMpi) return ChildrenOf(getpid());
+    // The ranks and their workers have other parents: tests/mpi/runs.py marks all of a run.
+    constexpr const char* kMark = "KEEL_TEST_MARK";
+    const char* const mark = std::getenv(kMark);
+    return mark == nullptr ? std::vector<pid_t>() : ProcessesWith(kMark, mark);
   }
 };
 
@@ -61,9 +73,10 @@ TEST_P(OrchestratorMemoryTest, ManyTasksInARowHoldConstantMemory) {
     ASSERT_TRUE(IsOk(orchestrator_->WaitAll(Long())));
     ASSERT_EQ(orchestrator_->live_tasks(), 0U);
   }
-  // Three bytes for each task would be more.
-  constexpr Bytes kAlways = 512_KiB;
-  EXPECT_LE(Held().count(), (first + kAlways).count());
+  // Three bytes for each task would be more. Of the many processes of MPI each uses some of what it
+  // has for the first time now and then: there it is eleven, and an allocation has more.
+  const Bytes always = GetParam() == Transport::kMpi ? 2_MiB : 512_KiB;
+  EXPECT_LE(Held().count(), (first + always).count());
   EXPECT_EQ(orchestrator_->Report()[0].restarts, 0U);
 }
 

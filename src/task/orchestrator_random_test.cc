@@ -251,7 +251,13 @@ TEST_P(RandomProgramTest, T1_ComputesWhatASequenceComputes) {
       // Half of them with equal addresses on all workers.
       const bool equal = seed / kOnOne % 2 == 1;
       if (GetParam() == Transport::kProcess) {
-        delays.emplace("KEEL_SIM", "delay:30,seed:" + std::to_string(seed + 1));
+        // A device of its own number for each, whose delays are others.
+        delays.emplace("KEEL_SIM", "devices:" + std::to_string(kWorkers) +
+                                       ",arena:8GiB,delay:30,seed:" + std::to_string(seed + 1) +
+                                       (equal ? ",unified:0" : ""));
+        for (std::size_t w = 0; w < kWorkers; ++w) {
+          options.workers[w].device = "sim:" + std::to_string(w);
+        }
         if (equal) steady.emplace();
       }
       if (GetParam() == Transport::kThread) {

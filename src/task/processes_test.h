@@ -34,11 +34,11 @@ inline constexpr std::chrono::seconds kOrphanEnds{2};  // of which its runtime s
 inline constexpr std::chrono::seconds kOrphanEnds{1};
 #endif
 
-// What a machine that is loaded adds to one of several times, it does not add to half of them.
-inline std::chrono::nanoseconds Median(std::vector<std::chrono::nanoseconds> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
+// The longest of several times but for a few, at least one: those are the machine's, which may be
+// busy with something else.
+inline std::chrono::nanoseconds LongestButFew(std::vector<std::chrono::nanoseconds> times) {
+  std::ranges::sort(times);
+  return times.at(times.size() - 1 - std::max<std::size_t>(1, times.size() / 20));
 }
 
 // Nanoseconds that a process's threads have run.
@@ -96,6 +96,27 @@ inline std::vector<pid_t> ChildrenOf(pid_t parent, const std::string& name = "ke
     if (std::stoi(text.substr(close + 4)) == parent) children.push_back(std::stoi(number));
   }
   return children;
+}
+
+// The processes that were started with a variable, whoever their parents are by now, and not this
+// one.
+inline std::vector<pid_t> ProcessesWith(const std::string& name, const std::string& value) {
+  const std::string wanted = name + "=" + value;
+  std::vector<pid_t> found;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", none)) {
+    const std::string number = entry.path().filename();
+    if (std::isdigit(static_cast<unsigned char>(number[0])) == 0) continue;
+    if (std::stoi(number) == getpid()) continue;
+    // One that has ended has none.
+    std::ifstream file(entry.path() / "environ");
+    for (std::string variable; std::getline(file, variable, '\0');) {
+      if (variable != wanted) continue;
+      found.push_back(std::stoi(number));
+      break;
+    }
+  }
+  return found;
 }
 
 // A variable of the environment, for processes that are started meanwhile.

@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -234,6 +235,32 @@ class WorkTest(MpiTest):
         self.assertEqual(run.processes(), {})
 
 
+    def test_no_file_of_a_rank_or_of_its_worker_is_for_other_users(self):
+        run = self.start_workers(2, PROGRAM, "idle", "2", stdin=subprocess.PIPE)
+        run.wait_ready()
+        ranks = [pid for rank, pid in run.ranks().items() if rank != 0]
+        workers = run.workers()
+        self.assertEqual([len(ranks), len(workers)], [2, 2], run.processes())
+        for pid in (run.program(), *ranks, *workers):
+            names = []
+            # But for those that it has from whoever runs it.
+            for file in Path(f"/proc/{pid}/fd").iterdir():
+                name = os.readlink(file)
+                mode = file.stat().st_mode
+                # Open MPI's are in a folder of the test's.
+                if int(file.name) <= 2 or not stat.S_ISREG(mode) or name.startswith(run.folder):
+                    continue
+                names.append(name.partition(" ")[0])
+                self.assertEqual(mode & 0o077, 0, f"{name} of {run.processes()[pid]}")
+            if pid in ranks or pid in workers:
+                self.assertIn("/memfd:keel-worker", names)
+                self.assertIn("/memfd:keel-doorbell", names)
+            if pid in workers:
+                self.assertIn("/memfd:keel-sim-device-0", names)
+        code, output = run.finish()  # ends its input
+        self.assertEqual(code, 0, output)
+
+
 class ExitTest(MpiTest):
     """The program exits while large tensors are under way."""
 
@@ -303,6 +330,38 @@ class EndTest(MpiTest):
                     self.assertNotEqual(code, 0, output)
                 self.assert_ended(run)
 
+    def test_process_of_a_worker_at_random_instants(self):
+        """Which is no loss of a rank: it starts another."""
+        workers, kills = 3, 200 if LONG > 1000 else 20
+        run = self.start_workers(workers, PROGRAM, "survive", str(workers), stdin=subprocess.PIPE,
+                                 variables={"KEEL_LOG": "off"})
+        chance = random.Random(5)
+        killed = 0
+        while killed < kills:
+            # Every second one comes when it comes, perhaps to one that is being started. Not more of
+            # them: who cannot be started three times in a row is given up.
+            if killed % 2 == 0:
+                run.process.stdin.write("\n")
+                run.process.stdin.flush()
+                run.wait_ready()
+                self.assertEqual(len(run.workers()), workers, run.processes())
+            time.sleep(chance.uniform(0, 0.05))
+            if there := run.workers():
+                os.kill(chance.choice(there), signal.SIGKILL)
+                killed += 1
+        code, output = run.finish()  # ends its input
+        self.assertEqual(code, 0, output)
+        found = re.search(r"right (\d+), errors (\d+), gone (\d+), restarts (\d+), live (\d+)", output)
+        self.assertIsNotNone(found, output)
+        right, errors, gone, restarts, live = map(int, found.groups())
+        self.assertGreater(right, kills, output)
+        self.assertGreater(errors, 0, output)
+        self.assertGreater(gone, kills // 4, output)
+        self.assertGreaterEqual(restarts, kills // 2, output)
+        self.assertLessEqual(restarts, kills, output)
+        self.assertEqual(live, 0, output)
+        self.assertEqual(run.processes(), {})
+
     def test_rank_0(self):
         run = self.start_workers(2, PROGRAM, "busy", "2")
         run.wait_ready()
@@ -324,6 +383,31 @@ class EndTest(MpiTest):
         _, output = run.finish(timeout=SOON)
         self.assertIn("rank 0, has ended", output)
         self.assert_ended(run)
+
+    def test_T9_orphans_end_within_a_second(self):
+        """Of whatever was killed, with an mpirun that leaves it to Keel to end them."""
+        parents = {
+            "mpirun": lambda run: run.mpirun(),
+            "rank 0": lambda run: run.program(),
+            "what has started the program": lambda run: run.ranks()[0],
+            "rank 2": lambda run: run.ranks()[2],
+        }
+        for name, find in parents.items():
+            with self.subTest(parent=name):
+                times = []
+                for _ in range(3):
+                    run = self.start_workers(2, PROGRAM, "busy", "2", options=("--enable-recovery",))
+                    run.wait_ready()
+                    parent = find(run)
+                    # A lost rank ends the run, which has a bound of its own.
+                    orphans = run.children(parent) if name == "rank 2" else run.processes()
+                    self.assertEqual(len(orphans), 1 if name == "rank 2" else 6, run.processes())
+                    times.append(run.kill(parent, orphans, SOON))
+                    self.assert_ended(run)
+                    run.finish(timeout=SOON)
+                # A machine that is loaded adds to one of them.
+                self.assertLessEqual(min(times), 1, times)
+                self.assertLessEqual(max(times), 3, times)
 
     def test_mpirun(self):
         run = self.start_workers(2, PROGRAM, "busy", "2")

@@ -9,6 +9,7 @@ of a test that was killed.
 
 import ctypes
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -49,12 +50,22 @@ def environment(process):
     return (process / "environ").read_bytes().decode(errors="replace").split("\0")
 
 
+def parent_of(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def named_segments():
+    """Memory with a name that is Keel's. All of it should be without."""
+    return set(Path("/dev/shm").glob("*keel*"))
+
+
 class Run:
     """One mpirun, whose processes, of whatever parents, have a mark in their environment."""
 
     def __init__(self, *arguments, prefix=(), options=(), variables=None, stdin=subprocess.DEVNULL):
         self.mark = f"KEEL_TEST_MARK={uuid.uuid4().hex}"
-        # What a killed MPI leaves behind goes with the test.
+        # Open MPI's memory is in here: it may leave some behind when mpirun is killed, which goes with
+        # the test.
         self.folder = tempfile.mkdtemp(prefix="keel-mpi-")
         env = dict(clean_environment(), KEEL_DRIVER="sim", TMPDIR=self.folder)
         env[self.mark.partition("=")[0]] = self.mark.partition("=")[2]
@@ -67,6 +78,8 @@ class Run:
             OMPI_MCA_btl="self,vader",
             OMPI_MCA_pml="ob1",
         )
+        self.finished = False
+        self.segments_before = named_segments()
         self.process = subprocess.Popen(
             ("timeout", "-k", "5", str(LONG), *prefix, MPIRUN, "--oversubscribe", *options, *arguments),
             env=env,
@@ -89,6 +102,8 @@ class Run:
     def finish(self, timeout=LONG):
         """(exit code, output)"""
         output, _ = self.process.communicate(timeout=timeout)
+        # Not if mpirun was killed, which `timeout` passes on.
+        self.finished = self.process.returncode >= 0
         return self.process.returncode, output
 
     def processes(self):
@@ -116,16 +131,27 @@ class Run:
 
     def ranks(self):
         """The processes of `keel worker`, by rank; 0 is the one that has started the program."""
+        there = [pid for pid, words in self.processes().items() if words[:2] == [KEEL, "worker"]]
         found = {}
-        for pid, words in self.processes().items():
-            if words[:2] == [KEEL, "worker"]:
-                (rank,) = (
-                    word.partition("=")[2]
-                    for word in environment(Path(f"/proc/{pid}"))
-                    if word.startswith("OMPI_COMM_WORLD_RANK=")
-                )
-                found[int(rank)] = pid
+        for pid in there:
+            try:
+                variables = environment(Path(f"/proc/{pid}"))
+                parent = parent_of(pid)
+            except OSError:  # it has ended
+                continue
+            # A rank's child has its words until it is a program of its own.
+            if parent in there:
+                continue
+            for variable in variables:
+                if variable.startswith("OMPI_COMM_WORLD_RANK="):
+                    found[int(variable.partition("=")[2])] = pid
         return found
+
+    def workers(self):
+        """The processes that the ranks have started."""
+        return [
+            pid for pid, words in self.processes().items() if Path(words[0]).name == "keel-worker"
+        ]
 
     def mpirun(self):
         (pid,) = (pid for pid, words in self.all_processes().items() if words[0] == MPIRUN)
@@ -135,6 +161,38 @@ class Run:
         (pid,) = (pid for pid, words in self.processes().items() if words[0] == PROGRAM)
         return pid
 
+    def children(self, parent):
+        found = []
+        for pid in self.processes():
+            try:
+                if parent_of(pid) == parent:
+                    found.append(pid)
+            except OSError:  # it has ended
+                continue
+        return found
+
+    @staticmethod
+    def kill(victim, others, timeout):
+        """How many seconds later the last of the others had ended."""
+        ended = select.poll()
+        left = {os.pidfd_open(pid) for pid in others}
+        try:
+            for process in left:
+                ended.register(process, select.POLLIN)
+            began = time.monotonic()
+            os.kill(victim, signal.SIGKILL)
+            waiting = set(left)
+            while waiting:
+                for process, _ in ended.poll(1000 * timeout):
+                    ended.unregister(process)
+                    waiting.remove(process)
+                if time.monotonic() > began + timeout:
+                    raise AssertionError(f"{len(waiting)} processes have not ended in time")
+            return time.monotonic() - began
+        finally:
+            for process in left:
+                os.close(process)
+
     def wait_gone(self, timeout):
         """Whether nothing is left in time."""
         until = time.monotonic() + timeout
@@ -143,6 +201,13 @@ class Run:
                 return False
             time.sleep(0.01)
         return True
+
+    def left_in_memory(self):
+        """The segments that are left: Keel's, and all where mpirun came to an end of its own."""
+        files = {path for path in Path(self.folder).rglob("*") if not path.is_dir()}
+        if not self.finished:
+            files = {path for path in files if "keel" in path.name}
+        return files | (named_segments() - self.segments_before)
 
     def close(self):
         # Again, because one that was seen may have started another.
@@ -165,8 +230,17 @@ class Run:
 class MpiTest(unittest.TestCase):
     def start(self, *arguments, **options):
         run = Run(*arguments, **options)
-        self.addCleanup(run.close)
+        self.addCleanup(self.end, run)
         return run
+
+    def end(self, run):
+        try:
+            if run.finished:
+                run.wait_gone(20)  # mpirun's daemon on another host
+            if not run.processes():
+                self.assertEqual(run.left_in_memory(), set())
+        finally:
+            run.close()
 
     def start_workers(self, workers, *program, **options):
         return self.start(

@@ -11,6 +11,9 @@ ADDR_NO_RANDOMIZE = 0x0040000
 
 WORKERS = 4
 
+# Of the random programs, each with other delays.
+RUNS = 2
+
 
 class SuiteTest(MpiTest):
     def setUp(self):
@@ -40,14 +43,17 @@ class SuiteTest(MpiTest):
         self.check(run, 40)
 
     def test_random_programs_with_delays(self):
-        # Other ones in each worker.
-        workers = []
-        for worker in range(WORKERS):
-            delays = f"KEEL_SIM=delay:30,seed:{worker + 1}"
-            workers += (":", "-n", "1", "env", delays, KEEL, "worker")
-        run = self.start("-n", "1", TASK_TEST, "--gtest_filter=RandomProgramTest*/Mpi",
-                         "--gtest_color=no", *workers, variables={"KEEL_TEST_TRANSPORT": "mpi"})
-        self.check(run, 1)
+        # Other ones in each worker and in each run: a rank has those that it was started with.
+        for first in range(1, 1 + RUNS * WORKERS, WORKERS):
+            with self.subTest(first=first):
+                workers = []
+                for seed in range(first, first + WORKERS):
+                    delays = f"KEEL_SIM=delay:30,seed:{seed}"
+                    workers += (":", "-n", "1", "env", delays, KEEL, "worker")
+                run = self.start("-n", "1", TASK_TEST, "--gtest_filter=RandomProgramTest*/Mpi",
+                                 "--gtest_color=no", *workers,
+                                 variables={"KEEL_TEST_TRANSPORT": "mpi"})
+                self.check(run, 1)
 
 
 if __name__ == "__main__":

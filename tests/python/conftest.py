@@ -5,10 +5,14 @@ KEEL_TEST_BUILD is the folder of a build (build/) that has the command line and 
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import signal
 import subprocess
 import sys
+import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,6 +35,33 @@ from keel import task  # noqa: E402
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
+# In the environment of a program, and so of all that it starts.
+MARK = "KEEL_TEST_MARK"
+
+
+def processes_with(mark: str) -> list[int]:
+    """The processes that have the mark, whoever their parents are by now."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):  # it has ended
+                if f"{MARK}={mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return found
+
+
+def seconds_until_none(mark: str) -> float:
+    """How long it takes until no process has the mark; those that are left then are killed."""
+    began = time.monotonic()
+    while left := processes_with(mark):
+        if time.monotonic() > began + 20:
+            for process in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            pytest.fail(f"left: {left}")
+        time.sleep(0.01)
+    return time.monotonic() - began
+
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Iterator[None]:
@@ -46,17 +77,20 @@ def _nothing_is_left() -> Iterator[None]:
 
 @pytest.fixture
 def run() -> Run:
-    """Runs a program in a process of its own, as a user would."""
+    """Runs a program in a process of its own, as a user would. No process of it is left."""
 
     def start(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        mark = uuid.uuid4().hex
+        result = subprocess.run(
             [sys.executable, "-c", program],
-            env={**os.environ, **environment},
+            env={**os.environ, MARK: mark, **environment},
             capture_output=True,
             text=True,
             timeout=120,
             check=False,
         )
+        assert processes_with(mark) == []
+        return result
 
     return start
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
 import pytest
-from conftest import Run
+from conftest import MARK, Run, processes_with, seconds_until_none
 
 START = """
 import os, sys, threading, time, numpy
@@ -148,11 +154,73 @@ def test_a_forked_child_is_refused(run: Run) -> None:
     assert result.stdout.splitlines() == ["child done", "parent done"]
 
 
-def test_processes_end_with_the_interpreter(run: Run) -> None:
-    result = run(
-        "from keel import task\n"
-        "o = task.Orchestrator([0, 1], transport='process')\n"
-        "block = o.upload(1, b'12345')\n"
-        "print(bytes(block.numpy()).decode())\n"
+# With workers that are processes. A function of theirs never ends, and leaves no turn to others.
+WITH_PROCESSES = """
+import signal, sys, threading
+import numpy
+from keel import task
+
+def hang(call):
+    while True: pass
+
+def whole(call):
+    call[0].copy_from(call[0].numpy() + 1)
+
+if __name__ == "__main__":
+    python, what = sys.argv[1] == "python", sys.argv[2]
+    o = task.Orchestrator([0, 1], transport="process", python_workers=python, stop_timeout=0.2)
+    block = o.upload(1, b"12345")
+    if python:
+        x = numpy.zeros(3)
+        o.submit(o.register(whole), task.InOut(x), worker=0).wait(60)
+        o.submit(o.register(hang), worker=0)
+    print(bytes(block.numpy()).decode(), flush=True)
+    if what == "wait": signal.pause()
+"""
+
+
+def _start_with_processes(
+    folder: Path, workers: str, what: str
+) -> tuple[subprocess.Popen[str], str]:
+    script = folder / "script.py"
+    script.write_text(WITH_PROCESSES)
+    mark = uuid.uuid4().hex
+    program = subprocess.Popen(
+        [sys.executable, script, workers, what],
+        env={**os.environ, MARK: mark, "KEEL_LOG": "off"},
+        stdout=subprocess.PIPE,
+        text=True,
     )
-    assert (result.returncode, result.stdout, result.stderr) == (0, "12345\n", "")
+    return program, mark
+
+
+@pytest.mark.parametrize("workers", ["keel-worker", "python"])
+def test_processes_end_with_the_interpreter(tmp_path: Path, workers: str) -> None:
+    program, mark = _start_with_processes(tmp_path, workers, "end")
+    try:
+        # The workers have its output, too, and would hold it open.
+        output, _ = program.communicate(timeout=120)
+        assert (program.returncode, output) == (0, "12345\n")
+        assert processes_with(mark) == []
+    finally:
+        seconds_until_none(mark)
+
+
+@pytest.mark.parametrize("workers", ["keel-worker", "python"])
+def test_t9_processes_end_within_a_second_of_an_interpreter_that_was_killed(
+    tmp_path: Path, workers: str
+) -> None:
+    times = []
+    for _ in range(4):
+        program, mark = _start_with_processes(tmp_path, workers, "wait")
+        with program:
+            try:
+                assert program.stdout is not None
+                assert program.stdout.readline() == "12345\n"
+                assert len(processes_with(mark)) == 3
+            finally:
+                program.kill()
+            program.wait()
+            times.append(seconds_until_none(mark))
+    # A machine that is loaded adds to one of them.
+    assert sorted(times)[-2] <= 1, times

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -33,6 +34,23 @@ def test_a_function_runs_in_every_worker(workers: task.Orchestrator) -> None:
         processes.add(int(process[0]))
     assert len(processes) == 2
     assert os.getpid() not in processes
+
+
+def test_no_file_of_a_worker_is_for_other_users(workers: task.Orchestrator) -> None:
+    function = workers.register(plus_one)
+    for worker in (0, 1):
+        process = np.zeros(1, "int64")
+        arguments = (InOut(np.zeros(5, "float32")), Out(process))
+        workers.submit(function, *arguments, worker=worker).wait(60)
+        names = ""
+        # But for those that it has from whoever runs it.
+        for file in Path(f"/proc/{process[0]}/fd").iterdir():
+            mode = file.stat().st_mode
+            if int(file.name) > 2 and stat.S_ISREG(mode):
+                names += f"{file.readlink()}\n"
+                assert mode & 0o077 == 0, file.readlink()
+        for ours in ("keel-worker", "keel-doorbell", "keel-sim-device"):
+            assert f"/memfd:{ours}" in names
 
 
 def test_it_launches_kernels_on_what_is_resident(workers: task.Orchestrator) -> None:
