@@ -108,57 +108,6 @@ TEST_F(WaitsTest, G6_EveryWaitEndsAtItsDeadlineAndGoesOnAfterwards) {
   EXPECT_TRUE(IsOk(executable->Close(Soon())));
 }
 
-// Streams that are made begin nothing, as on a device that hangs.
-class HoldsNewStreams : public hal::ForwardingDevice {
- public:
-  using ForwardingDevice::ForwardingDevice;
-  Result<hal::StreamHandle> CreateStream(const hal::StreamOptions& options) override {
-    KEEL_ASSIGN(const hal::StreamHandle stream, ForwardingDevice::CreateStream(options));
-    if (hold) {
-      EXPECT_TRUE(IsOk(sim::FindControls(*this)->HoldStream(stream)));
-      held.push_back(stream);
-    }
-    return stream;
-  }
-  void Release() {
-    for (const hal::StreamHandle stream : held) {
-      EXPECT_TRUE(IsOk(sim::FindControls(*this)->ReleaseStream(stream)));
-    }
-    held.clear();
-  }
-  std::atomic<bool> hold = false;
-  std::vector<hal::StreamHandle> held;
-};
-
-// Also of the first step, which makes the slots, and of another that waits for them.
-TEST_F(WaitsTest, G6_MakingTheSlotsEndsAtTheDeadlineAndKeepsWhatTheDeviceMayWrite) {
-  const auto device = std::make_shared<HoldsNewStreams>(bench_.inner());
-  const auto memory = Need(memory::DeviceMemory::Create(device, {}));
-  const auto tagged = [&] { return memory->allocator().Stats().tag_bytes["graph:adding"]; };
-  const auto executable = Need(Executable::Create(adding_.program, memory, {.slots = 2}));
-  device->hold = true;
-  std::thread another(
-      [&] { Bounded([&] { return executable->Acquire(other_.get(), Shortly()).status(); }); });
-  Bounded([&] { return executable->Acquire(bench_.stream(), Shortly()).status(); });
-  another.join();
-  EXPECT_GT(tagged(), 0) << "a copy to it is queued";
-  EXPECT_EQ(executable->stats().slot_bytes, 0_B);
-  device->hold = false;
-  device->Release();
-  for (const auto& [binding, buffer] : Bound{{adding_.a, bench_.Filled(1)},
-                                             {adding_.b, bench_.Filled(2)},
-                                             {adding_.sum, sum_},
-                                             {adding_.total, bench_.Filled(0)}}) {
-    ASSERT_TRUE(IsOk(executable->Bind(binding, buffer)));
-  }
-  ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
-  EXPECT_EQ(bench_.Read(sum_), Same(3));
-  ASSERT_TRUE(IsOk(executable->Close(Soon())));
-  const Deadline end = Soon();
-  while (!device->retries().Drain().ok() && !end.Passed()) std::this_thread::yield();
-  EXPECT_EQ(tagged(), 0);
-}
-
 TEST_F(WaitsTest, G6_WaitsDoNotBurnACore) {
   const auto executable = Make(adding_, {.slots = 1});
   ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));

@@ -191,7 +191,8 @@ class KEEL_EXPORT Executable {
 
   // A slot, for a step on this stream. Prefers one that is idle, then one that was last used on
   // this stream (both alike, where no policy ever rewrites what a running step reads); waits for
-  // one of the others. The first one takes memory and waits for the device to be ready with it.
+  // one of the others. The first one takes memory and waits for the device to be ready with it; if
+  // that is not in time, the next one goes on with the same memory.
   // kDeadlineExceeded says what the slots are doing; kResourceExhausted: no memory for the slots,
   // of the device or of the budget.
   Result<Lease> Acquire(hal::StreamHandle stream, Deadline deadline);
