@@ -329,7 +329,8 @@ KEEL_C_EXPORT keel_status keel_lease_get_address(keel_lease lease, uint32_t bind
 KEEL_C_EXPORT keel_status keel_lease_launch(keel_lease lease, int64_t timeout_ns);
 /* After the launch: an output of the policy in-place stays as it is until it is let go. */
 KEEL_C_EXPORT keel_status keel_lease_hold(keel_lease lease, uint32_t binding, keel_output* output);
-/* Of the step that was launched. */
+/* Of the step that was launched. One that was lost with its device has ended, too:
+ * KEEL_STATUS_DEVICE_LOST, and `done` is 1. */
 KEEL_C_EXPORT keel_status keel_lease_get_done(keel_lease lease, int32_t* done);
 KEEL_C_EXPORT keel_status keel_lease_wait(keel_lease lease, int64_t timeout_ns);
 /* Gives the slot back, which takes the next step when this one's is done. */

@@ -362,7 +362,8 @@ keel_status keel_lease_get_done(keel_lease lease, int32_t* done) {
   return capi::OnLease(__func__, lease, [&](capi::LeaseObject& object) -> Status {
     KEEL_TRY(capi::NotNull(done, "done"));
     *done = object.lease.done() ? 1 : 0;
-    return OkStatus();
+    // Done, or how it ended otherwise.
+    return *done != 0 ? object.lease.Wait(keel::Deadline::Now()) : OkStatus();
   });
 }
 

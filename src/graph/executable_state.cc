@@ -286,6 +286,7 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
   slot->use.leased = true;
   slot->use.stream = stream;
   slot->use.mark = 0;
+  slot->use.asked = {};
   slot->use.warmed_up = false;
   slot->use.report.Clear();
   slot->use.report.slot = slot->index();
@@ -373,6 +374,19 @@ void ExecutableState::Release(Slot& slot) noexcept {
 Status ExecutableState::Wait(Slot& slot, Deadline deadline) {
   if (slot.use.mark == 0) return FailedPrecondition("nothing was launched with this lease");
   return slot.timeline().Wait(device(), slot.use.mark, deadline);
+}
+
+bool ExecutableState::Ended(Slot& slot) {
+  Timeline& timeline = slot.timeline();
+  (void)timeline.Look(device());
+  if (timeline.Reached(slot.use.mark) || !device().Health().ok()) return true;
+  // Its first look is one at the mark alone: most ask when it is there.
+  const Clock::time_point now = Clock::now();
+  if (slot.use.asked == Clock::time_point()) slot.use.asked = now;
+  if (now - slot.use.asked < kAskDevice) return false;
+  slot.use.asked = now;
+  return timeline.Ask(device()).code() == StatusCode::kDeviceLost ||
+         timeline.Reached(slot.use.mark);
 }
 
 Status ExecutableState::Hold(Slot& slot, std::uint32_t binding) {

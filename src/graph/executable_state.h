@@ -45,6 +45,8 @@ class ExecutableState : public MemoryBudget::User,
   // `readers`: streams that the slot's next step comes after.
   Status LetGo(Slot& slot, std::span<const hal::StreamHandle> readers) KEEL_EXCLUDES(mutex_);
   Status Wait(Slot& slot, Deadline deadline);
+  // Of the step that was launched: done, or lost with its device.
+  bool Ended(Slot& slot);
 
   ExecutableStats Stats() const KEEL_EXCLUDES(mutex_);
   Status Synchronize(Deadline deadline) KEEL_EXCLUDES(mutex_);

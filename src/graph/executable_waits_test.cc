@@ -437,6 +437,55 @@ TEST_F(WaitsTest, ALostDeviceEndsEverything) {
   }
 }
 
+// As on a device whose driver tells of a loss only who calls it.
+class TellsWhenAsked : public hal::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Status Health() const override { return told_ ? ForwardingDevice::Health() : OkStatus(); }
+  Result<hal::CaptureState> GetCaptureState(hal::StreamHandle stream) override {
+    return Told(ForwardingDevice::GetCaptureState(stream));
+  }
+  Result<hal::Completion> QueryStream(hal::StreamHandle stream) override {
+    return Told(ForwardingDevice::QueryStream(stream));
+  }
+
+ private:
+  template <class T>
+  Result<T> Told(Result<T> result) {
+    if (result.status().code() == StatusCode::kDeviceLost) told_ = true;
+    return result;
+  }
+  std::atomic<bool> told_ = false;
+};
+
+TEST_F(WaitsTest, ALostDeviceEndsTheStepOfWhoAsksWhetherItIsDone) {
+  const auto device = std::make_shared<TellsWhenAsked>(bench_.inner());
+  const auto executable = Need(Executable::Create(
+      adding_.program, Need(memory::DeviceMemory::Create(device, {})), {.slots = 2}));
+  const Bound bound = {{adding_.a, bench_.Filled(1)},
+                       {adding_.b, bench_.Filled(2)},
+                       {adding_.sum, sum_},
+                       {adding_.total, bench_.Filled(0)}};
+  for (const auto& [binding, buffer] : bound) {
+    ASSERT_TRUE(IsOk(executable->Bind(binding, buffer)));
+  }
+  Lease first = Need(executable->Acquire(bench_.stream(), Soon()));
+  EXPECT_FALSE(first.done()) << "nothing was launched";
+  ASSERT_TRUE(IsOk(first.Launch(Soon())));
+  ASSERT_TRUE(IsOk(first.Wait(Soon())));
+  Hold(bench_.stream());
+  Lease lost = Need(executable->Acquire(bench_.stream(), Soon()));
+  ASSERT_TRUE(IsOk(lost.Launch(Soon())));
+  EXPECT_FALSE(lost.done());
+  bench_.controls().Lose("a fault");
+  const Deadline ends = Soon();
+  while (!lost.done() && !ends.Passed()) std::this_thread::yield();
+  EXPECT_TRUE(lost.done());
+  EXPECT_EQ(lost.Wait(Deadline::Now()).code(), StatusCode::kDeviceLost);
+  EXPECT_TRUE(first.done());
+  EXPECT_TRUE(IsOk(first.Wait(Deadline::Now()))) << "it had ended before";
+}
+
 // What goes wrong where nobody can be told is kept and tried again.
 TEST_F(WaitsTest, G5_WhatCannotBeGivenBackAtTheEndIsTriedAgain) {
   for (const Primitive failing : {Primitive::kDestroyExec, Primitive::kDestroyGraph,

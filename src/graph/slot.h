@@ -10,6 +10,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -62,8 +63,9 @@ struct SlotUse {
   bool taken() const { return leased || recording; }
   // The lease's.
   ReplayReport report;
-  std::uint64_t mark = 0;    // of its step; 0: none was launched
-  hal::StreamHandle stream;  // that it goes to
+  std::uint64_t mark = 0;                       // of its step; 0: none was launched
+  hal::StreamHandle stream;                     // that it goes to
+  std::chrono::steady_clock::time_point asked;  // the device, whether the step is done
 };
 
 class Slot {

@@ -158,7 +158,8 @@ class KEEL_EXPORT Lease {
   // After Launch: keeps an output of the policy in-place. kFailedPrecondition: it has another.
   Result<HeldOutput> Hold(BindingId binding);
 
-  // Of the step that was launched.
+  // Whether the step that was launched has ended, also with its device: Wait says which. Asks the
+  // device now and then while it has not, because a loss that nobody has seen shows only then.
   bool done() const;
   Status Wait(Deadline deadline);
 
