@@ -356,6 +356,8 @@ TEST_F(SlotsTest, G16_AStepLooksOnlyAtWhatMoved) {
       Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
       ASSERT_TRUE(IsOk(lease.Launch(Soon())));
       const auto moved = static_cast<std::uint32_t>(moving);
+      // When it takes what was bound, and when it works that off.
+      EXPECT_EQ(LeaseTestPeer::Looks(lease), 2 * moved);
       EXPECT_EQ(lease.report().rebound, policy == Policy::kCopy ? moved : 0);
       EXPECT_EQ(lease.report().patched, policy == Policy::kPatch ? moved : 0);
       // All rows are one call.

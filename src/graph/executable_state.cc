@@ -287,6 +287,7 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
   slot->use.stream = stream;
   slot->use.mark = 0;
   slot->use.asked = {};
+  slot->use.looks = 0;
   slot->use.warmed_up = false;
   slot->use.report.Clear();
   slot->use.report.slot = slot->index();

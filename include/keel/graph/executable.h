@@ -165,6 +165,7 @@ class KEEL_EXPORT Lease {
 
  private:
   friend class Executable;
+  friend struct LeaseTestPeer;  // how much the step looked at
   void Release() noexcept;
   std::shared_ptr<ExecutableState> state_;
   Slot* slot_ = nullptr;
