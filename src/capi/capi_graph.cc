@@ -47,6 +47,8 @@ static_assert(KEEL_REASON_NO_MEMORY == static_cast<int>(Reason::kNoMemory));
 static_assert(KEEL_REASON_COMMANDS_BUSY == static_cast<int>(Reason::kCommandsBusy));
 static_assert(KEEL_REASON_SCRATCH_BUSY == static_cast<int>(Reason::kScratchBusy));
 static_assert(KEEL_REASON_MAPPING_FAILED == static_cast<int>(Reason::kMappingFailed));
+static_assert(KEEL_REASON_SLOT_LEASED == static_cast<int>(Reason::kSlotLeased));
+static_assert(KEEL_REASON_SLOT_HELD == static_cast<int>(Reason::kSlotHeld));
 static_assert(KEEL_NO_BINDING == graph::Action::kNoBinding);
 
 Result<graph::ExecutableOptions> OptionsOf(const keel_executable_options& from) {

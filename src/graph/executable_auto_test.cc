@@ -330,6 +330,29 @@ TEST_F(RemapAutoTest, WhatCannotBeMappedFailsOneStepAndIsReachedAnotherWay) {
   for (int i = 0; i < kSlots; ++i) EXPECT_EQ(Step(*executable, adding, true).remapped, 0U);
 }
 
+// Slots that are made again are recorded together, by one step, for what was chosen before.
+TEST_F(RemapAutoTest, AChoiceThatAnotherSlotsRecordingLedToIsToldByTheStepThatRecords) {
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  const auto executable = MakeMapping(adding, 1e6, 1);
+  PlaceInputs();
+  for (int i = 0; i < 30; ++i) Step(*executable, adding, true);
+  ASSERT_EQ(executable->policy(adding.a), Policy::kRemap);
+  ASSERT_TRUE(IsOk(executable->Close(Soon())));
+  bench_.device().ResetCounts();
+  EXPECT_EQ(Step(*executable, adding, true).remapped, static_cast<std::uint32_t>(kSlots));
+  const std::uint64_t maps = bench_.device().calls(hal::Primitive::kMap);
+  ASSERT_TRUE(IsOk(executable->Close(Soon())));
+  const std::uint64_t before = executable->stats().policy_changes;
+  // The last one, which is another slot's.
+  bench_.device().FailNth(hal::Primitive::kMap, maps, InvalidArgument("not this one"));
+  const ReplayReport report = Step(*executable, adding, true);
+  bench_.device().ClearRules();
+  EXPECT_EQ(report.chosen, 1u);
+  EXPECT_TRUE(Has(report, ActionKind::kChose, Reason::kMappingFailed));
+  EXPECT_EQ(executable->stats().policy_changes, before + 1);
+  EXPECT_EQ(executable->policy(adding.a), Policy::kPatch);
+}
+
 // As of a peer: an address like any other.
 TEST_F(RemapAutoTest, MemoryOfAnotherDeviceIsNotMapped) {
   const auto other_driver = Need(sim::CreateSimDriver({.devices = 1, .memory = 64_MiB}));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <utility>
 
@@ -253,6 +254,7 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
   }
   KEEL_TRY(device().Health());
   std::optional<Clock::time_point> begin;
+  InTheWay in_the_way;  // when it was
   Clock::time_point asked;
   std::chrono::microseconds look = kFirstLook;
   mutex_.Lock();
@@ -268,7 +270,10 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
     }
     slot = PickLocked(stream);
     if (slot != nullptr) break;
-    if (!begin) asked = *(begin = Clock::now());
+    if (!begin) {
+      asked = *(begin = Clock::now());
+      in_the_way = LookLocked();
+    }
     status = AskLocked(asked);
     if (!status.ok()) break;
     if (deadline.Passed()) {
@@ -297,7 +302,7 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
   if (begin) {
     slot->use.report.waited_ns = NsSince(*begin);
     slot->use.report.Add({.kind = ActionKind::kWaited,
-                          .reason = Reason::kSlotBusy,
+                          .reason = in_the_way.Of(*slot),
                           .host_ns = slot->use.report.waited_ns});
   }
   return slot;
@@ -324,19 +329,24 @@ Status ExecutableState::AskLocked(Clock::time_point& asked) {
   return OkStatus();
 }
 
-std::string ExecutableState::DescribeLocked() const {
-  int leased = 0;
-  int held = 0;
-  int running = 0;
+ExecutableState::InTheWay ExecutableState::LookLocked() const {
+  InTheWay found;
   for (const std::unique_ptr<Slot>& slot : set_->slots()) {
-    if (slot->use.leased) {
-      ++leased;
+    const std::uint64_t bit = std::uint64_t{1} << slot->index();
+    if (slot->use.taken()) {
+      found.leased |= bit;
     } else if (slot->use.held != 0) {
-      ++held;
-    } else {
-      ++running;
+      found.held |= bit;
     }
   }
+  return found;
+}
+
+std::string ExecutableState::DescribeLocked() const {
+  const InTheWay found = LookLocked();
+  const int leased = std::popcount(found.leased);
+  const int held = std::popcount(found.held);
+  const int running = static_cast<int>(set_->slots().size()) - leased - held;
   return fmt::format(
       "no slot of '{}' became free in time: of {}, {} run on other streams, {} are leased, {} hold "
       "outputs that were not let go",

@@ -89,6 +89,18 @@ class ExecutableState : public MemoryBudget::User,
   }
   void CatchUpLocked(Slot& slot) KEEL_REQUIRES(mutex_);
   void ChangedLocked(std::uint32_t binding) KEEL_REQUIRES(mutex_);
+  // What the slots that are not to be had are there for: by number, from the lowest bit.
+  struct InTheWay {
+    std::uint64_t leased = 0;
+    std::uint64_t held = 0;
+    Reason Of(const Slot& slot) const {
+      const std::uint64_t bit = std::uint64_t{1} << slot.index();
+      return (leased & bit) != 0 ? Reason::kSlotLeased
+             : (held & bit) != 0 ? Reason::kSlotHeld
+                                 : Reason::kSlotBusy;
+    }
+  };
+  InTheWay LookLocked() const KEEL_REQUIRES(mutex_);
   std::string DescribeLocked() const KEEL_REQUIRES(mutex_);
   bool InUseLocked() const KEEL_REQUIRES(mutex_);
   // Until something is given back, for `look` at most, which grows.

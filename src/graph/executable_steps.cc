@@ -180,14 +180,25 @@ void ExecutableState::RecordOthers(Slot& like) {
     record(*slot, slot->ApplyWithoutWaiting(report));
   }
   for (Slot* const slot : launched) record(*slot, OkStatus());
+  // What was done for the other slots is this step's: one action for the recordings, and each of
+  // those that are news of a binding.
+  ReplayReport& paid = like.use.report;
+  paid.recorded += report.recorded;
+  paid.traced += report.traced;
+  paid.traces_reused += report.traces_reused;
+  paid.remapped += report.remapped;
+  paid.chosen += report.chosen;
+  std::int64_t ns = NsSince(begin);
+  for (const Action& action : report.actions()) {
+    if (action.kind != ActionKind::kRemapped && action.kind != ActionKind::kChose) continue;
+    paid.Add(action);
+    ns -= action.host_ns;
+  }
   if (report.recorded != 0) {
-    ReplayReport& paid = like.use.report;
-    paid.recorded += report.recorded;
-    paid.traced += report.traced;
     paid.Add({.kind = ActionKind::kRecorded,
               .reason = Reason::kAhead,
               .count = report.recorded,
-              .host_ns = NsSince(begin)});
+              .host_ns = ns});
   }
   const MutexLock lock(mutex_);
   for (Slot* const slot : others) slot->use.leased = false;

@@ -184,6 +184,40 @@ class CountsLooks : public hal::ForwardingDevice {
   mutable std::atomic<int> looks = 0;
 };
 
+TEST_F(WaitsTest, AStepSaysWhatKeptItsSlot) {
+  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
+  const auto device = std::make_shared<CountsLooks>(bench_.inner());
+  const auto memory = Need(memory::DeviceMemory::Create(device, {}));
+  for (const Reason reason : {Reason::kSlotLeased, Reason::kSlotHeld, Reason::kSlotBusy}) {
+    const auto executable = Need(Executable::Create(adding.program, memory, {.slots = 1}));
+    ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
+    Lease first = Need(executable->Acquire(bench_.stream(), Soon()));
+    if (reason == Reason::kSlotBusy) Hold(bench_.stream());
+    ASSERT_TRUE(IsOk(first.Launch(Soon())));
+    HeldOutput held;
+    if (reason == Reason::kSlotHeld) held = Need(first.Hold(adding.sum));
+    if (reason != Reason::kSlotLeased) first = Lease();
+    EXPECT_EQ(executable->Acquire(other_.get(), Deadline::Now()).status().code(),
+              StatusCode::kDeadlineExceeded);
+    device->looks = 0;
+    ReplayReport report;
+    std::thread waiter([&] { EXPECT_TRUE(IsOk(RunStep(*executable, other_.get(), {}, &report))); });
+    // Once when it begins, and again when it has found no slot.
+    const Deadline looked = Soon();
+    while (device->looks < 2 && !looked.Passed()) std::this_thread::yield();
+    if (reason == Reason::kSlotLeased) first = Lease();
+    if (reason == Reason::kSlotHeld) {
+      EXPECT_TRUE(IsOk(held.Close()));
+    }
+    if (reason == Reason::kSlotBusy) Release(bench_.stream());
+    waiter.join();
+    EXPECT_TRUE(Has(report, ActionKind::kWaited, reason)) << ReasonText(reason);
+    EXPECT_GT(report.waited_ns, 0);
+    EXPECT_EQ(report.actions()[0].host_ns, report.waited_ns);
+    EXPECT_EQ(executable->stats().waits, 1u);
+  }
+}
+
 // Two slots of a program whose one command is a function that stays where it is, in the step that
 // asks for it, until it is let go on.
 class TurnsTest : public WaitsTest {

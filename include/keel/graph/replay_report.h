@@ -51,8 +51,10 @@ enum class Reason : std::uint8_t {
   kCommandsBusy,    // another step was recording, or calling the functions of the commands
   kScratchBusy,     // another step with the same scratch arena was being queued
   kMappingFailed,   // its memory could not be mapped
+  kSlotLeased,      // another lease had it
+  kSlotHeld,        // it kept outputs that the caller had not let go
 };
-inline constexpr std::size_t kReasons = 19;
+inline constexpr std::size_t kReasons = 21;
 
 KEEL_EXPORT std::string_view ActionName(ActionKind kind);
 KEEL_EXPORT std::string_view ReasonText(Reason reason);
