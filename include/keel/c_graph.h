@@ -59,7 +59,9 @@ enum {
   KEEL_BINDING_RESIDENT = 4 /* reads and writes; promised to stay where it is */
 };
 
-/* How a recording, whose addresses are fixed, gets to bytes that move. */
+/* How a recording, whose addresses are fixed, gets to bytes that move. Bindings that share memory
+ * which one of them writes see each other's writes where a command reaches the caller's memory, and
+ * not where they are copied: give such bindings a policy, because AUTO changes between these. */
 typedef int32_t keel_policy;
 enum {
   KEEL_POLICY_AUTO = 0,     /* the cheaper of patch and copy, as measured */

@@ -115,6 +115,8 @@ class ExecutableState : public MemoryBudget::User,
   Status QueueInTurn(Slot& slot) KEEL_EXCLUDES(mutex_) KEEL_REQUIRES(recording_mutex_);
   // With recording_mutex_, if the program is opaque.
   Status QueueEagerly(Slot& slot, Reason reason);
+  // Says in the log, once, which bindings share memory although `auto` may change what they see.
+  void WarnOfSharedMemory(const Slot& slot) KEEL_REQUIRES(recording_mutex_);
   // The other slots, for the addresses of this one, though their steps run and their outputs are
   // held; but not one whose lease has launched nothing yet, which records by itself.
   void RecordOthers(Slot& like) KEEL_EXCLUDES(mutex_) KEEL_REQUIRES(recording_mutex_);
@@ -129,6 +131,7 @@ class ExecutableState : public MemoryBudget::User,
   std::atomic<std::uint64_t> steps_{0};
 
   TimedMutex recording_mutex_;
+  bool warned_ KEEL_GUARDED_BY(recording_mutex_) = false;  // of shared memory
 
   mutable Mutex mutex_;
   CondVar released_;

@@ -188,7 +188,9 @@ class KEEL_EXPORT Executable {
   // From the next Acquire on, for every step that does not say otherwise. Costs the same however
   // many bindings there are, and so does a step: only what was bound anew is looked at.
   // kInvalidArgument: too small, no memory to remap, not aligned; kFailedPrecondition: a binding
-  // that is worked on in place has no address of the caller's.
+  // that is worked on in place has no address of the caller's. Bindings that share memory (see
+  // Buffer) are not looked for here, nor in a steady step, because that would be a look at all
+  // others: a step that records warns of them in the log, once, if `auto` reaches one.
   Status Bind(BindingId binding, Buffer buffer);
 
   // A slot, for a step on this stream. Prefers one that is idle, then one that was last used on
