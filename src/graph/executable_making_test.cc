@@ -6,7 +6,9 @@
 #include <thread>
 
 #include "graph/graph_test.h"
+#include "keel/base/mutex.h"
 #include "keel/graph/memory_budget.h"
+#include "keel/graph/primitive_costs.h"
 #include "keel/hal/forwarding_device.h"
 
 namespace keel::graph {
@@ -22,18 +24,28 @@ class HoldsNewStreams : public hal::ForwardingDevice {
     KEEL_ASSIGN(const hal::StreamHandle stream, ForwardingDevice::CreateStream(options));
     if (hold) {
       EXPECT_TRUE(IsOk(sim::FindControls(*this)->HoldStream(stream)));
-      held.push_back(stream);
+      const MutexLock lock(mutex_);
+      held_.push_back(stream);
     }
     return stream;
   }
-  void Release() {
-    for (const hal::StreamHandle stream : held) {
+  // Those that were made so far.
+  std::vector<hal::StreamHandle> Release() {
+    std::vector<hal::StreamHandle> released;
+    {
+      const MutexLock lock(mutex_);
+      released = std::exchange(held_, {});
+    }
+    for (const hal::StreamHandle stream : released) {
       EXPECT_TRUE(IsOk(sim::FindControls(*this)->ReleaseStream(stream)));
     }
-    held.clear();
+    return released;
   }
   std::atomic<bool> hold = false;
-  std::vector<hal::StreamHandle> held;
+
+ private:
+  Mutex mutex_;
+  std::vector<hal::StreamHandle> held_ KEEL_GUARDED_BY(mutex_);
 };
 
 class MakingTest : public GraphTest {
@@ -86,7 +98,6 @@ TEST_F(MakingTest, G1_SlotsThatAreNotMadeInTimeTakeTheirMemoryOnceHoweverOftenTh
   const auto budget = std::make_shared<MemoryBudget>(64_KiB);
   const ExecutableOptions options{.slots = 3, .budget = budget};
   const auto executable = Need(Executable::Create(adding_.program, memory, options));
-  const auto other = Need(Executable::Create(adding_.program, memory, options));
   device->hold = true;
   ASSERT_EQ(Ask(*executable), StatusCode::kDeadlineExceeded);
   const std::int64_t taken = tagged();
@@ -114,6 +125,36 @@ TEST_F(MakingTest, G1_SlotsThatAreNotMadeInTimeTakeTheirMemoryOnceHoweverOftenTh
   ASSERT_TRUE(IsOk(executable->Close(Soon())));
   EXPECT_EQ(tagged(), 0);
   EXPECT_EQ(budget->used(), 0_B);
+}
+
+// Measuring a device that hangs keeps nobody from another device, who needs the same.
+TEST(CostsTest, AreMeasuredOfEachDeviceByItself) {
+  const auto driver = Need(sim::CreateSimDriver({.devices = 2, .memory = 256_MiB, .arena = 4_GiB}));
+  const auto hanging = std::make_shared<HoldsNewStreams>(Need(driver->Open(0)));
+  const auto counted = hal::Instrumented(hanging);
+  const auto hangs = Need(memory::DeviceMemory::Create(counted, {}));
+  const auto healthy = Need(memory::DeviceMemory::Create(Need(driver->Open(1)), {}));
+  hanging->hold = true;
+  counted->ResetCounts();
+  std::thread first([&] { EXPECT_TRUE(IsOk(CostsOf(hangs))); });
+  const Deadline measures = Soon();
+  // Which comes after its stream.
+  while (counted->calls(Primitive::kLoadModule) == 0 && !measures.Passed()) {
+    std::this_thread::yield();
+  }
+  std::atomic<bool> measured = false;
+  std::thread second([&] {
+    EXPECT_TRUE(IsOk(CostsOf(healthy)));
+    measured = true;
+  });
+  // A machine that is busy needs its time.
+  const Deadline in_time = Deadline::After(std::chrono::seconds(20));
+  while (!measured && !in_time.Passed()) std::this_thread::yield();
+  EXPECT_TRUE(measured) << "while the other device hangs";
+  hanging->hold = false;
+  hanging->Release();
+  first.join();
+  second.join();
 }
 
 // Half-made slots are closed and given up to others as others are, once the device is done.
@@ -150,9 +191,7 @@ TEST_F(MakingTest, G10_G14_HalfMadeSlotsAreOnTheBudgetUntilTheyAreFreed) {
       EXPECT_EQ(device->retries().size(), 1u);
       expect_in_use();
     }
-    const std::vector<hal::StreamHandle> streams = device->held;
-    device->Release();
-    for (const hal::StreamHandle stream : streams) {
+    for (const hal::StreamHandle stream : device->Release()) {
       ASSERT_TRUE(IsOk(bench_.inner()->SynchronizeStream(stream, Soon())));
     }
     if (end == End::kClosed) {
