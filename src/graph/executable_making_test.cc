@@ -127,6 +127,28 @@ TEST_F(MakingTest, G1_SlotsThatAreNotMadeInTimeTakeTheirMemoryOnceHoweverOftenTh
   EXPECT_EQ(budget->used(), 0_B);
 }
 
+// Who makes the slots may have all the time there is, and who closes has not.
+TEST_F(MakingTest, G6_ClosingEndsAtItsDeadlineWhileTheSlotsAreBeingMade) {
+  const auto device = std::make_shared<HoldsNewStreams>(bench_.inner());
+  const auto counted = hal::Instrumented(device);
+  const auto memory = Need(memory::DeviceMemory::Create(counted, {}));
+  const auto executable = Need(Executable::Create(adding_.program, memory, {.slots = 2}));
+  device->hold = true;
+  counted->ResetCounts();
+  std::thread maker([&] { EXPECT_TRUE(IsOk(executable->Acquire(bench_.stream(), Soon()))); });
+  const Deadline makes = Soon();
+  while (counted->calls(Primitive::kSynchronizeStream) == 0 && !makes.Passed()) {
+    std::this_thread::yield();
+  }
+  const Status closed = executable->Close(Shortly());
+  EXPECT_EQ(closed.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(closed.ToString(), ::testing::HasSubstr("'adding' are being made by a step"));
+  device->Release();
+  maker.join();
+  EXPECT_TRUE(IsOk(executable->Close(Soon())));
+  EXPECT_EQ(memory->allocator().Stats().tag_bytes["graph:adding"], 0);
+}
+
 // Measuring a device that hangs keeps nobody from another device, who needs the same.
 TEST(CostsTest, AreMeasuredOfEachDeviceByItself) {
   const auto driver = Need(sim::CreateSimDriver({.devices = 2, .memory = 256_MiB, .arena = 4_GiB}));
