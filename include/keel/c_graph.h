@@ -64,7 +64,9 @@ enum {
  * not where they are copied: give such bindings a policy, because AUTO changes between these. */
 typedef int32_t keel_policy;
 enum {
-  KEEL_POLICY_AUTO = 0,     /* the cheaper of patch and copy, as measured */
+  /* The cheapest, as measured, of copy, patch (retrace where a library uses it) and, for buffers
+   * that bring their physical memory, remap. Every change is reported. */
+  KEEL_POLICY_AUTO = 0,
   KEEL_POLICY_RESIDENT = 1, /* a move is an error */
   KEEL_POLICY_IN_PLACE = 2, /* keel_lease_get_address, keel_lease_hold */
   KEEL_POLICY_COPY = 3,     /* into and out of the slot, by the graph */
