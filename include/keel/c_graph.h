@@ -59,10 +59,14 @@ enum {
   KEEL_BINDING_RESIDENT = 4 /* reads and writes; promised to stay where it is */
 };
 
-/* How a recording, whose addresses are fixed, gets to bytes that move. */
+/* How a recording, whose addresses are fixed, gets to bytes that move. Bindings that share memory
+ * which one of them writes see each other's writes where a command reaches the caller's memory, and
+ * not where they are copied: give such bindings a policy, because AUTO changes between these. */
 typedef int32_t keel_policy;
 enum {
-  KEEL_POLICY_AUTO = 0,     /* the cheaper of patch and copy, as measured */
+  /* The cheapest, as measured, of copy, patch (retrace where a library uses it) and, for buffers
+   * that bring their physical memory, remap. Every change is reported. */
+  KEEL_POLICY_AUTO = 0,
   KEEL_POLICY_RESIDENT = 1, /* a move is an error */
   KEEL_POLICY_IN_PLACE = 2, /* keel_lease_get_address, keel_lease_hold */
   KEEL_POLICY_COPY = 3,     /* into and out of the slot, by the graph */
@@ -329,7 +333,8 @@ KEEL_C_EXPORT keel_status keel_lease_get_address(keel_lease lease, uint32_t bind
 KEEL_C_EXPORT keel_status keel_lease_launch(keel_lease lease, int64_t timeout_ns);
 /* After the launch: an output of the policy in-place stays as it is until it is let go. */
 KEEL_C_EXPORT keel_status keel_lease_hold(keel_lease lease, uint32_t binding, keel_output* output);
-/* Of the step that was launched. */
+/* Of the step that was launched. One that was lost with its device has ended, too:
+ * KEEL_STATUS_DEVICE_LOST, and `done` is 1. */
 KEEL_C_EXPORT keel_status keel_lease_get_done(keel_lease lease, int32_t* done);
 KEEL_C_EXPORT keel_status keel_lease_wait(keel_lease lease, int64_t timeout_ns);
 /* Gives the slot back, which takes the next step when this one's is done. */
@@ -391,7 +396,9 @@ enum {
   KEEL_REASON_NO_MEMORY = 15,
   KEEL_REASON_COMMANDS_BUSY = 16,
   KEEL_REASON_SCRATCH_BUSY = 17,
-  KEEL_REASON_MAPPING_FAILED = 18
+  KEEL_REASON_MAPPING_FAILED = 18,
+  KEEL_REASON_SLOT_LEASED = 19, /* by another */
+  KEEL_REASON_SLOT_HELD = 20    /* it kept outputs that the caller had not let go */
 };
 
 #define KEEL_NO_BINDING UINT32_MAX

@@ -325,7 +325,11 @@ void BindLease(nb::module_& m) {
            })
       .def("done",
            [](const LeaseRef& self) {
-             return self.Get()->Do([](graph::Lease& lease) { return lease.done(); });
+             return self.Get()->Do([](graph::Lease& lease) {
+               if (!lease.done()) return false;
+               Check(lease.Wait(Deadline::Now()));  // done, or lost with its device
+               return true;
+             });
            })
       .def(
           "wait",

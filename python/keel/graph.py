@@ -364,6 +364,7 @@ class Lease:
 
     @property
     def done(self) -> bool:
+        """Whether the step that was launched is done. DeviceLostError: it never will be."""
         return self._raw.done()
 
     def wait(self, timeout: float | None = None) -> None:

@@ -47,6 +47,8 @@ static_assert(KEEL_REASON_NO_MEMORY == static_cast<int>(Reason::kNoMemory));
 static_assert(KEEL_REASON_COMMANDS_BUSY == static_cast<int>(Reason::kCommandsBusy));
 static_assert(KEEL_REASON_SCRATCH_BUSY == static_cast<int>(Reason::kScratchBusy));
 static_assert(KEEL_REASON_MAPPING_FAILED == static_cast<int>(Reason::kMappingFailed));
+static_assert(KEEL_REASON_SLOT_LEASED == static_cast<int>(Reason::kSlotLeased));
+static_assert(KEEL_REASON_SLOT_HELD == static_cast<int>(Reason::kSlotHeld));
 static_assert(KEEL_NO_BINDING == graph::Action::kNoBinding);
 
 Result<graph::ExecutableOptions> OptionsOf(const keel_executable_options& from) {
@@ -362,7 +364,8 @@ keel_status keel_lease_get_done(keel_lease lease, int32_t* done) {
   return capi::OnLease(__func__, lease, [&](capi::LeaseObject& object) -> Status {
     KEEL_TRY(capi::NotNull(done, "done"));
     *done = object.lease.done() ? 1 : 0;
-    return OkStatus();
+    // Done, or how it ended otherwise.
+    return *done != 0 ? object.lease.Wait(keel::Deadline::Now()) : OkStatus();
   });
 }
 

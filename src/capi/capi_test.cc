@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <new>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "base/forked_child_test.h"
 #include "capi/handles.h"
 #include "capi/last_error.h"
+#include "keel/base/deadline.h"
 #include "keel/base/log.h"
 #include "keel/c.h"
 #include "keel/drivers/sim.h"
@@ -499,11 +501,28 @@ TEST_F(CapiGraphTest, ALostDeviceEndsSteps) {
   const keel_executable executable = Make(nullptr, nullptr);
   keel_lease lease = nullptr;
   keel_lease late = nullptr;
+  keel_lease launched = nullptr;
+  ASSERT_EQ(keel_executable_acquire(executable, nullptr, -1, &launched), KEEL_STATUS_OK);
   ASSERT_EQ(keel_executable_acquire(executable, nullptr, -1, &lease), KEEL_STATUS_OK);
+  int32_t done = 1;
   {
     const auto set = *memory::ProcessMemory::Global().For({.driver = "sim", .ordinal = 0});
-    sim::FindControls(*set->device())->Lose("for a test");
+    sim::Controls& controls = *sim::FindControls(*set->device());
+    const auto stream = set->device()->GetDefaultStream(hal::DefaultStream::kLegacy);
+    ASSERT_TRUE(controls.HoldStream(*stream).ok());
+    ASSERT_EQ(keel_lease_launch(launched, -1), KEEL_STATUS_OK);
+    EXPECT_EQ(keel_lease_get_done(launched, &done), KEEL_STATUS_OK);
+    EXPECT_EQ(done, 0);
+    controls.Lose("for a test");
   }
+  const Deadline ends = Deadline::After(std::chrono::seconds(60));
+  keel_status ended = KEEL_STATUS_OK;
+  while (ended == KEEL_STATUS_OK && done == 0 && !ends.Passed()) {
+    ended = keel_lease_get_done(launched, &done);
+  }
+  EXPECT_EQ(ended, KEEL_STATUS_DEVICE_LOST);
+  EXPECT_EQ(done, 1);
+  EXPECT_EQ(keel_lease_close(launched), KEEL_STATUS_OK);
   EXPECT_EQ(keel_lease_launch(lease, -1), KEEL_STATUS_DEVICE_LOST);
   EXPECT_EQ(keel_executable_acquire(executable, nullptr, -1, &late), KEEL_STATUS_DEVICE_LOST);
   EXPECT_EQ(keel_lease_close(lease), KEEL_STATUS_OK);

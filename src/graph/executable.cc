@@ -153,8 +153,7 @@ const ReplayReport& Lease::report() const {
 
 bool Lease::done() const {
   if (slot_ == nullptr || slot_->use.mark == 0) return false;
-  (void)slot_->timeline().Look(*state_->memory->device());
-  return slot_->timeline().Reached(slot_->use.mark);
+  return state_->Ended(*slot_);
 }
 
 Status Lease::Wait(Deadline deadline) {

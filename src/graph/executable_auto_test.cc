@@ -138,6 +138,42 @@ TEST_F(AutoTest, AChoiceIsToldAmongManyMoves) {
   EXPECT_EQ(executable->policy(in[0]), Policy::kCopy);
 }
 
+// All that churn are judged in one step.
+TEST_F(AutoTest, EveryChoiceIsToldHoweverManyThereAreInAStep) {
+  constexpr std::uint32_t kMany = 20;
+  ProgramBuilder builder("many");
+  std::vector<BindingId> in;
+  const BindingId out = builder.Bind(
+      {.name = "out", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kInPlace});
+  for (std::uint32_t i = 0; i < kMany; ++i) {
+    in.push_back(builder.Bind({.name = "in" + std::to_string(i), .size = kSize}));
+    builder.Copy({out}, {in.back()});
+  }
+  const auto executable = Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(),
+                                                  {.slots = 1, .costs = Costs(0.25)}));
+  const Buffer places[] = {bench_.Filled(1), bench_.Filled(2)};
+  std::set<std::uint32_t> told;
+  std::uint32_t most = 0;
+  for (int step = 0; step < 40; ++step) {
+    Bound bound;
+    for (const BindingId binding : in) bound.emplace_back(binding, places[step % 2]);
+    ReplayReport report;
+    ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(), bound, &report)));
+    std::uint32_t choices = 0;
+    for (const Action& action : report.actions()) {
+      if (action.kind != ActionKind::kChose) continue;
+      EXPECT_EQ(action.reason, Reason::kChurns);
+      EXPECT_TRUE(told.insert(action.binding).second) << action.binding;
+      ++choices;
+    }
+    EXPECT_EQ(choices, report.chosen);
+    most = std::max(most, choices);
+  }
+  EXPECT_EQ(told.size(), kMany);
+  EXPECT_EQ(most, kMany) << "of one step";
+  EXPECT_EQ(executable->stats().policy_changes, kMany);
+}
+
 TEST_F(AutoTest, OutputsThatAreNotBoundStayInTheSlotAndCanBeHeld) {
   const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
   const auto executable = Make(adding, 0.25, 2);
@@ -292,6 +328,29 @@ TEST_F(RemapAutoTest, WhatCannotBeMappedFailsOneStepAndIsReachedAnotherWay) {
   EXPECT_TRUE(Has(report, ActionKind::kChose, Reason::kMappingFailed));
   EXPECT_EQ(executable->policy(adding.a), Policy::kPatch);
   for (int i = 0; i < kSlots; ++i) EXPECT_EQ(Step(*executable, adding, true).remapped, 0U);
+}
+
+// Slots that are made again are recorded together, by one step, for what was chosen before.
+TEST_F(RemapAutoTest, AChoiceThatAnotherSlotsRecordingLedToIsToldByTheStepThatRecords) {
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  const auto executable = MakeMapping(adding, 1e6, 1);
+  PlaceInputs();
+  for (int i = 0; i < 30; ++i) Step(*executable, adding, true);
+  ASSERT_EQ(executable->policy(adding.a), Policy::kRemap);
+  ASSERT_TRUE(IsOk(executable->Close(Soon())));
+  bench_.device().ResetCounts();
+  EXPECT_EQ(Step(*executable, adding, true).remapped, static_cast<std::uint32_t>(kSlots));
+  const std::uint64_t maps = bench_.device().calls(hal::Primitive::kMap);
+  ASSERT_TRUE(IsOk(executable->Close(Soon())));
+  const std::uint64_t before = executable->stats().policy_changes;
+  // The last one, which is another slot's.
+  bench_.device().FailNth(hal::Primitive::kMap, maps, InvalidArgument("not this one"));
+  const ReplayReport report = Step(*executable, adding, true);
+  bench_.device().ClearRules();
+  EXPECT_EQ(report.chosen, 1u);
+  EXPECT_TRUE(Has(report, ActionKind::kChose, Reason::kMappingFailed));
+  EXPECT_EQ(executable->stats().policy_changes, before + 1);
+  EXPECT_EQ(executable->policy(adding.a), Policy::kPatch);
 }
 
 // As of a peer: an address like any other.

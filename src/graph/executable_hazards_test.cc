@@ -205,9 +205,10 @@ TEST_F(SteadyWorkTest, G16_NothingIsLoggedWhateverMoves) {
 }
 
 // Among a thousand bindings, a step does for the few that moved what it does for them among as
-// many: driver calls, rows, commands, and nothing that it would have to tell.
+// many: looks at bindings, driver calls, rows, commands, and nothing that it would have to tell.
 TEST_F(SteadyWorkTest, G16_IsOfThoseThatMovedHoweverManyThereAre) {
   struct Done {
+    std::uint64_t looks = 0;
     std::uint64_t calls = 0;
     std::uint32_t rebound = 0;
     std::uint32_t patched = 0;
@@ -234,7 +235,8 @@ TEST_F(SteadyWorkTest, G16_IsOfThoseThatMovedHoweverManyThereAre) {
     bench_.device().ResetCounts();
     Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
     EXPECT_TRUE(IsOk(lease.Launch(Soon())));
-    const Done result{.calls = bench_.device().calls(),
+    const Done result{.looks = LeaseTestPeer::Looks(lease),
+                      .calls = bench_.device().calls(),
                       .rebound = lease.report().rebound,
                       .patched = lease.report().patched,
                       .actions = lease.report().actions().size()};
@@ -245,9 +247,46 @@ TEST_F(SteadyWorkTest, G16_IsOfThoseThatMovedHoweverManyThereAre) {
     EXPECT_EQ(done(Policy::kPatch, 1000, moving), done(Policy::kPatch, 5, moving));
     // So many rows are in a table: not even a call.
     const Done copied = done(Policy::kCopy, 1000, moving);
+    EXPECT_EQ(copied.looks, done(Policy::kCopy, 5, moving).looks);
     EXPECT_EQ(copied.calls, 1u);
     EXPECT_EQ(copied.rebound, static_cast<std::uint32_t>(moving));
     EXPECT_EQ(copied.actions, static_cast<std::size_t>(moving));
+  }
+}
+
+// Likewise of what the lease binds itself, and of what is bound by default again in the next step.
+TEST_F(SteadyWorkTest, G16_ALeaseLooksOnlyAtWhatItBindsAndAtWhatTheLastOneBound) {
+  constexpr int kMany = 64;
+  for (const Policy policy : {Policy::kCopy, Policy::kPatch}) {
+    ProgramBuilder builder("many");
+    std::vector<BindingId> in;
+    const BindingId out = builder.Bind(
+        {.name = "out", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kInPlace});
+    const Buffer here = bench_.Filled(1, 4);
+    const Buffer there = bench_.Filled(2, 4);
+    for (int i = 0; i < kMany; ++i) {
+      in.push_back(
+          builder.Bind({.name = "in" + std::to_string(i), .size = 16_B, .policy = policy}));
+      builder.Copy({.binding = out, .offset = Bytes(16 * i), .extent = 16_B}, {in.back()});
+    }
+    const auto executable =
+        Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.slots = 1}));
+    for (const BindingId binding : in) ASSERT_TRUE(IsOk(executable->Bind(binding, here)));
+    ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
+    const auto looks = [&](int binding) {
+      Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+      for (int i = 0; i < binding; ++i) EXPECT_TRUE(IsOk(lease.Bind(in[i], there)));
+      EXPECT_TRUE(IsOk(lease.Launch(Soon())));
+      EXPECT_TRUE(IsOk(lease.Wait(Soon())));
+      return LeaseTestPeer::Looks(lease);
+    };
+    // What is copied is worked off at once, by who binds it, if its rows are free: not in a table.
+    const std::uint64_t each = policy == Policy::kCopy ? 1 : 2;
+    EXPECT_EQ(looks(0), 0u);
+    EXPECT_EQ(looks(3), 3 * each);
+    EXPECT_EQ(looks(3), 2 * 3u) << "they were bound so before: taken, and not gone back from";
+    EXPECT_EQ(looks(0), 2 * 3u) << "they go back";
+    EXPECT_EQ(looks(0), 0u);
   }
 }
 

@@ -268,5 +268,68 @@ TEST_F(MisuseTest, AForkedChildIsNoReasonToComplain) {
   }
 }
 
+// --- Bindings that share memory ------------------------------------------------------------------
+
+// y = x + b; z = x + y.
+class SharedMemoryTest : public GraphTest {
+ protected:
+  struct Sharing {
+    BindingId x, b, y, z;
+    std::shared_ptr<const Program> program;
+  };
+  Sharing MakeSharing(Policy policy) {
+    ProgramBuilder builder("sharing");
+    Sharing made;
+    const auto bind = [&](const char* name, BindingAccess access) {
+      return builder.Bind({.name = name, .size = kSize, .access = access, .policy = policy});
+    };
+    made.x = bind("x", BindingAccess::kIn);
+    made.b = bind("b", BindingAccess::kIn);
+    made.y = bind("y", BindingAccess::kOut);
+    made.z = bind("z", BindingAccess::kOut);
+    const hal::KernelHandle add = bench_.Kernel(hal::kernels::kAdd);
+    for (const auto& [other, sum] : {std::pair(made.b, made.y), std::pair(made.y, made.z)}) {
+      builder.Kernel(add, kDims,
+                     {Argument::In(made.x), Argument::In(other), Argument::Out(sum),
+                      Argument::Value(std::uint64_t{kFloats})});
+    }
+    made.program = Need(std::move(builder).Build());
+    return made;
+  }
+  // What a first step and some more leave in z and in the log, with x and y, or x and b, at one
+  // place.
+  std::pair<float, std::string> Run(Policy policy, bool written) {
+    const Sharing sharing = MakeSharing(policy);
+    const auto executable = Need(Executable::Create(sharing.program, bench_.memory(),
+                                                    {.slots = 2, .costs = PrimitiveCosts{}}));
+    const Buffer z = bench_.Filled(0);
+    SetLogLevel(LogLevel::kWarn);
+    testing::internal::CaptureStderr();
+    for (int step = 0; step < 3; ++step) {
+      const Buffer one = bench_.Filled(1);
+      const Buffer other = bench_.Filled(1);
+      EXPECT_TRUE(IsOk(RunStep(*executable, bench_.stream(),
+                               {{sharing.x, one},
+                                {sharing.b, written ? other : one},
+                                {sharing.y, written ? one : other},
+                                {sharing.z, z}})));
+    }
+    SetLogLevel(LogLevel::kOff);
+    return {bench_.Read(z)[0], testing::internal::GetCapturedStderr()};
+  }
+};
+
+TEST_F(SharedMemoryTest, WhatBindingsSeeOfEachOtherDependsOnThePolicy) {
+  EXPECT_EQ(Run(Policy::kCopy, true), std::pair(3.0F, std::string())) << "x + (x + b)";
+  EXPECT_EQ(Run(Policy::kPatch, true), std::pair(4.0F, std::string())) << "(x + b) + (x + b)";
+}
+
+TEST_F(SharedMemoryTest, AutoWarnsOnceOfMemoryThatIsSharedAndWritten) {
+  const std::string said = Run(Policy::kAuto, true).second;
+  EXPECT_THAT(said, HasSubstr("bindings 'x' and 'y' of 'sharing' share memory"));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_EQ(Run(Policy::kAuto, false).second, "") << "which nobody writes";
+}
+
 }  // namespace
 }  // namespace keel::graph

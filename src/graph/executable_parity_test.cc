@@ -32,9 +32,10 @@ using Combination = std::tuple<Where, int, int, int>;  // ..., slots, threads, d
 class ParityTest : public ::testing::TestWithParam<Combination> {
  protected:
   static constexpr int kPlaces = 3;
+  static constexpr float kWeight = 0.125F;
 
   struct Ids {
-    BindingId a, b, middle, sum, total, weights, copied, chosen;
+    BindingId a, b, middle, sum, total, weights, copied, chosen, traced, second, mapped, third;
   };
   // One device: the program with graphs, and without.
   struct Rig {
@@ -108,7 +109,8 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
   }
 
   // The policies that the other program has not: `a` is traced again, `b` and `total` are mapped,
-  // `weights` stay, and `sum` is read through its alias.
+  // `weights` stay, and `sum` is read through its alias. `auto` has one that a library uses, and
+  // one that brings its memory.
   static std::unique_ptr<Rig> MakeMappedRig(std::shared_ptr<hal::Device> inner, int slots) {
     auto rig = std::make_unique<Rig>(std::move(inner));
     ProgramBuilder builder("mapped");
@@ -125,22 +127,35 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
                               .access = BindingAccess::kInOut,
                               .policy = Policy::kRemap});
     const hal::KernelHandle add = rig->bench.Kernel(hal::kernels::kAdd);
+    ids.traced = builder.Bind({.name = "traced", .size = kSize});
+    ids.second = builder.Bind({.name = "second", .size = kSize, .access = BindingAccess::kScratch});
+    ids.mapped = builder.Bind({.name = "mapped", .size = kSize});
+    ids.third = builder.Bind({.name = "third", .size = kSize, .access = BindingAccess::kScratch});
     builder.Traced("traced", ReadsAndWrites(ids.a, ids.b, ids.middle),
                    Adds(add, ids.a, ids.b, ids.middle));
-    builder.Kernel(add, kDims,
-                   {Argument::In(ids.middle), Argument::In(ids.weights), Argument::Out(ids.sum),
-                    Argument::Value(std::uint64_t{kFloats})});
+    builder.Traced("chosen", ReadsAndWrites(ids.middle, ids.traced, ids.second),
+                   Adds(add, ids.middle, ids.traced, ids.second));
+    for (const auto& [one, other, sum] : {std::tuple(ids.second, ids.mapped, ids.third),
+                                          std::tuple(ids.third, ids.weights, ids.sum)}) {
+      builder.Kernel(add, kDims,
+                     {Argument::In(one), Argument::In(other), Argument::Out(sum),
+                      Argument::Value(std::uint64_t{kFloats})});
+    }
     builder.Kernel(rig->bench.Kernel(hal::kernels::kAxpy), kDims,
                    {Argument::In(ids.sum), Argument::InOut(ids.total), Argument::Value(0.37F),
                     Argument::Value(std::uint64_t{kFloats})});
     const auto program = Need(std::move(builder).Build());
     rig->weights = Need(hal::MappedMemory::Create(rig->bench.inner(), kSize));
     Hands hands(rig->bench.inner());
-    hands.Put(rig->weights.address(), Same(0.125F));
+    hands.Put(rig->weights.address(), Same(kWeight));
     EXPECT_TRUE(IsOk(hands.stream.Synchronize(Soon())));
+    // Tracing and mapping seem cheap until they are done: both are chosen, and given up again.
+    const PrimitiveCosts costs{
+        .patch_us = 1, .copy_bytes_per_us = 20, .trace_us = 1, .remap_us = 0.1};
     const auto make = [&](Mode mode) {
       auto executable = Need(Executable::Create(
-          program, rig->bench.memory(), {.slots = slots, .mode = mode, .alias_outputs = true}));
+          program, rig->bench.memory(),
+          {.slots = slots, .mode = mode, .alias_outputs = true, .costs = costs}));
       EXPECT_TRUE(IsOk(executable->Bind(ids.weights, {rig->weights.address(), kSize})));
       return executable;
     };
@@ -242,11 +257,13 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
   // One thread's steps of the other program.
   static void RunMapped(Rig& rig, std::uint32_t seed, int steps) {
     Hands hands(rig.bench.inner());
-    std::vector<hal::PlainMemory> as;
-    std::vector<Mapped> bs;
+    std::vector<hal::PlainMemory> as, traced;
+    std::vector<Mapped> bs, mapped;
     for (int i = 0; i < kPlaces; ++i) {
       as.push_back(Need(hal::PlainMemory::Create(rig.bench.inner(), kSize)));
+      traced.push_back(Need(hal::PlainMemory::Create(rig.bench.inner(), kSize)));
       bs.emplace_back(rig.bench.inner());
+      mapped.emplace_back(rig.bench.inner());
     }
     const Mapped totals[] = {Mapped(rig.bench.inner()), Mapped(rig.bench.inner())};
     for (const Mapped& total : totals) hands.Put(total.seen.address(), Same(0));
@@ -258,8 +275,18 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
       const DeviceAddress a = as[random() % kPlaces].address();
       const Mapped& b = bs[random() % kPlaces];
       hands.Put(a, input);
+      std::vector<float> expected = input;
       for (float& value : input) value = 1 / (value + 1);
       hands.Put(b.seen.address(), input);
+      const DeviceAddress t = traced[random() % kPlaces].address();
+      const Mapped& m = mapped[random() % kPlaces];
+      const std::vector<float> at_t = Same(static_cast<float>(random()) * 1e-6F);
+      const std::vector<float> at_m = Same(static_cast<float>(random()) * 1e-7F);
+      hands.Put(t, at_t);
+      hands.Put(m.seen.address(), at_m);
+      for (const std::vector<float>& each : {input, at_t, at_m, Same(kWeight)}) {
+        expected = Added(std::move(expected), each);
+      }
       std::vector<float> sums[2];
       for (int which = 0; which < 2; ++which) {
         Executable& executable = which == 0 ? *rig.graph : *rig.eager;
@@ -267,6 +294,9 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
         EXPECT_TRUE(IsOk(lease.Bind(rig.ids.a, {a, kSize})));
         EXPECT_TRUE(IsOk(lease.Bind(rig.ids.b, {.memory = b.memory})));
         EXPECT_TRUE(IsOk(lease.Bind(rig.ids.total, {.memory = totals[which].memory})));
+        EXPECT_TRUE(IsOk(lease.Bind(rig.ids.traced, {t, kSize})));
+        EXPECT_TRUE(IsOk(lease.Bind(
+            rig.ids.mapped, {.address = m.seen.address(), .size = kSize, .memory = m.memory})));
         ASSERT_TRUE(IsOk(lease.Launch(Soon())));
         const HeldOutput held = Need(lease.Hold(rig.ids.sum));
         EXPECT_NE(held.address(), Need(lease.address(rig.ids.sum)));
@@ -274,6 +304,7 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
         sums[which] = hands.Get(held.address());
       }
       ASSERT_EQ(sums[0], sums[1]) << "step " << step;
+      ASSERT_EQ(sums[0], expected) << "step " << step;
     }
     EXPECT_EQ(hands.Get(totals[0].seen.address()), hands.Get(totals[1].seen.address()));
     EXPECT_TRUE(IsOk(hands.stream.Synchronize(Soon())));
@@ -289,7 +320,7 @@ class ParityTest : public ::testing::TestWithParam<Combination> {
       return driver;
     }
     simulated_ = Need(sim::CreateSimDriver({.devices = devices,
-                                            .memory = 256_MiB,
+                                            .memory = 512_MiB,
                                             .arena = 8_GiB,
                                             .seed = static_cast<std::uint64_t>(slots + threads),
                                             .delay_us = 20}));
@@ -359,7 +390,12 @@ TEST_P(ParityTest, SoDoStepsOfMappedTracedAndResidentBindings) {
     if (stats.steps != 0) {
       EXPECT_GT(stats.bindings_remapped, 0u);
     }
-    EXPECT_LE(stats.graphs_recorded, static_cast<std::uint64_t>(slots)) << "once for each slot";
+    // What a library uses settles with the 32nd, and what is patched has churned long before.
+    if (stats.steps > 40) {
+      EXPECT_GE(stats.policy_changes, 2u);
+    }
+    EXPECT_LE(stats.graphs_recorded, static_cast<std::uint64_t>(2 * slots))
+        << "once for each slot, with copies and without";
     EXPECT_TRUE(IsOk(rig->graph->Close(Soon())));
     EXPECT_TRUE(IsOk(rig->eager->Close(Soon())));
   }

@@ -2,6 +2,8 @@
 // was not.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "graph/graph_test.h"
 #include "keel/hal/memory.h"
 
@@ -161,6 +163,29 @@ TEST_F(ReportTest, EagerStepsAndMappingsHaveTheirCost) {
   };
   ExpectCost(Step(*mapping, {{x, physical()}}), ActionKind::kRemapped, Reason::kFirstStep);
   ExpectCost(Step(*mapping, {{x, physical()}}), ActionKind::kRemapped, Reason::kMoved);
+}
+
+// What is mapped in other slots, so that they can be recorded, is this step's too.
+TEST_F(ReportTest, TheStepThatRecordsForOtherSlotsReportsWhatItMappedThere) {
+  ProgramBuilder builder("mapping");
+  const BindingId x = builder.Bind(
+      {.name = "x", .size = kSize, .access = BindingAccess::kOut, .policy = Policy::kRemap});
+  builder.Fill({x, hal::Access::kWrite}, 1, 4);
+  const auto executable =
+      Need(Executable::Create(Need(std::move(builder).Build()), bench_.memory(), {.slots = 3}));
+  const Bench::Place place = bench_.MakePlace(0);
+  ASSERT_TRUE(IsOk(executable->Bind(x, place.buffer)));
+  const ReplayReport report = Step(*executable, {});
+  EXPECT_EQ(report.remapped, 3u);
+  EXPECT_EQ(std::count_if(report.actions().begin(), report.actions().end(),
+                          [](const Action& action) {
+                            return action.kind == ActionKind::kRemapped && action.host_ns > 0;
+                          }),
+            3);
+  ExpectCost(report, ActionKind::kRecorded, Reason::kAhead, 2);
+  const ExecutableStats stats = executable->stats();
+  EXPECT_EQ(stats.bindings_remapped, 3u);
+  EXPECT_EQ(stats.host_ns, report.host_ns());
 }
 
 }  // namespace

@@ -50,6 +50,51 @@ TEST_F(SlotsTest, G8_EachSlotHandsOutItsOwnMemory) {
   }
 }
 
+// All slots but one have a step that the device has not begun, and the last one's ends.
+TEST_F(SlotsTest, StepsOfSeveralSlotsOverlap) {
+  for (const Policy policy : {Policy::kCopy, Policy::kPatch, Policy::kInPlace}) {
+    const Adding adding = MakeAdding(policy, policy, BindingAccess::kResident);
+    for (const int slots : {2, 3, 8}) {
+      const auto executable =
+          Need(Executable::Create(adding.program, bench_.memory(), {.slots = slots}));
+      ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
+      const auto launch = [&](hal::StreamHandle stream) {
+        Result<Lease> acquired = executable->Acquire(stream, Soon());
+        EXPECT_TRUE(IsOk(acquired)) << slots << " slots, " << PolicyName(policy);
+        if (!acquired.ok()) return Lease();
+        Lease lease = *std::move(acquired);
+        if (policy != Policy::kInPlace) {
+          for (const BindingId each : {adding.a, adding.b, adding.sum}) {
+            EXPECT_TRUE(IsOk(lease.Bind(each, bench_.Filled(1))));
+          }
+        }
+        EXPECT_TRUE(IsOk(lease.Launch(Soon())));
+        return lease;
+      };
+      EXPECT_TRUE(IsOk(launch(bench_.stream()).Wait(Soon()))) << "which records";
+      std::vector<hal::Stream> held;
+      std::vector<Lease> waiting;
+      for (int i = 1; i < slots; ++i) {
+        held.push_back(Need(hal::Stream::Create(bench_.inner())));
+        ASSERT_TRUE(IsOk(bench_.controls().HoldStream(held.back().get())));
+        waiting.push_back(launch(held.back().get()));
+        ASSERT_TRUE(waiting.back());
+      }
+      const hal::Stream other = Need(hal::Stream::Create(bench_.inner()));
+      Lease through = launch(other.get());
+      ASSERT_TRUE(through);
+      EXPECT_TRUE(IsOk(through.Wait(Soon()))) << slots << " slots, " << PolicyName(policy);
+      EXPECT_EQ(through.report().waited_ns, 0);
+      EXPECT_TRUE(through.done());
+      for (const Lease& lease : waiting) EXPECT_FALSE(lease.done());
+      for (const hal::Stream& stream : held) {
+        ASSERT_TRUE(IsOk(bench_.controls().ReleaseStream(stream.get())));
+      }
+      for (Lease& lease : waiting) EXPECT_TRUE(IsOk(lease.Wait(Soon())));
+    }
+  }
+}
+
 // What a step copies out is there when its end is seen. So much of it that a mark that came
 // before the copy would be seen long before its last byte.
 TEST_F(SlotsTest, G7_WhatIsCopiedOutIsThereWhenTheStepIsDone) {
@@ -356,6 +401,8 @@ TEST_F(SlotsTest, G16_AStepLooksOnlyAtWhatMoved) {
       Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
       ASSERT_TRUE(IsOk(lease.Launch(Soon())));
       const auto moved = static_cast<std::uint32_t>(moving);
+      // When it takes what was bound, and when it works that off.
+      EXPECT_EQ(LeaseTestPeer::Looks(lease), 2 * moved);
       EXPECT_EQ(lease.report().rebound, policy == Policy::kCopy ? moved : 0);
       EXPECT_EQ(lease.report().patched, policy == Policy::kPatch ? moved : 0);
       // All rows are one call.

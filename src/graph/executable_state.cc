@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <utility>
 
@@ -58,13 +59,12 @@ ExecutableState::ExecutableState(std::shared_ptr<const Program> its_program,
 }
 
 ExecutableState::~ExecutableState() {
-  SlotSet::Retire(TakeSlots(), Deadline::After(options.patience));
-  if (options.budget != nullptr) options.budget->GiveBack(this);
-}
-
-std::unique_ptr<SlotSet> ExecutableState::TakeSlots() {
-  const MutexLock lock(mutex_);
-  return std::move(set_);
+  std::unique_ptr<SlotSet> set;
+  {
+    const MutexLock lock(mutex_);
+    set = std::move(set_ != nullptr ? set_ : half_made_);
+  }
+  SlotSet::Retire(std::move(set), Deadline::After(options.patience), options.budget, this);
 }
 
 // --- Bindings ------------------------------------------------------------------------------------
@@ -151,11 +151,11 @@ void ExecutableState::CatchUpLocked(Slot& slot) {
 // --- Slots ---------------------------------------------------------------------------------------
 
 Status ExecutableState::NeedSlots(Deadline deadline) {
+  std::unique_ptr<SlotSet> half_made;
   {
     std::chrono::microseconds look = kFirstLook;
     const MutexLock lock(mutex_);
-    // Not on the other mutex: who makes them may have more time than this caller.
-    while (creating_) {
+    while (changing_) {
       if (deadline.Passed()) {
         return DeadlineExceeded(fmt::format(
             "the slots of '{}' were not made in time by another step", program->name()));
@@ -165,12 +165,13 @@ Status ExecutableState::NeedSlots(Deadline deadline) {
       --waiting_;
     }
     if (set_ != nullptr) return OkStatus();
-    creating_ = true;  // what the budget gives is not to be given up before there is something
+    changing_ = true;  // what the budget gives is not to be given up before there is something
+    half_made = std::move(half_made_);
   }
-  const MutexLock creating(creation_mutex_);
-  Result<std::unique_ptr<SlotSet>> set = CreateSlots(deadline);
+  Result<std::unique_ptr<SlotSet>> set = CreateSlots(half_made, deadline);
   const MutexLock lock(mutex_);
-  creating_ = false;
+  changing_ = false;
+  half_made_ = std::move(half_made);
   if (waiting_ != 0) released_.NotifyAll();
   KEEL_TRY(set.status());
   set_ = *std::move(set);
@@ -180,16 +181,24 @@ Status ExecutableState::NeedSlots(Deadline deadline) {
   return OkStatus();
 }
 
-Result<std::unique_ptr<SlotSet>> ExecutableState::CreateSlots(Deadline deadline) {
-  if (options.budget != nullptr) {
-    KEEL_TRY(options.budget->Take(
-        shared_from_this(), SlotSet::BytesFor(*layout, device().capabilities(), options.slots)));
+Result<std::unique_ptr<SlotSet>> ExecutableState::CreateSlots(std::unique_ptr<SlotSet>& half_made,
+                                                              Deadline deadline) {
+  if (half_made == nullptr) {
+    if (options.budget != nullptr) {
+      KEEL_TRY(options.budget->Take(
+          shared_from_this(), SlotSet::BytesFor(*layout, device().capabilities(), options.slots)));
+    }
+    half_made = std::make_unique<SlotSet>(
+        program, layout, choices, memory, options.slots, options.kept_traces,
+        options.scratch != nullptr ? options.scratch->address() : DeviceAddress());
   }
-  Result<std::unique_ptr<SlotSet>> set = SlotSet::Create(
-      program, layout, choices, memory, options.slots, options.kept_traces,
-      options.scratch != nullptr ? options.scratch->address() : DeviceAddress(), deadline);
-  if (!set.ok() && options.budget != nullptr) options.budget->GiveBack(this);
-  return set;
+  Status made = half_made->Make(deadline);
+  if (made.ok()) return std::move(half_made);
+  // Whoever waits in slices, and tries again after each, takes memory once.
+  if (made.code() == StatusCode::kDeadlineExceeded) return made;
+  // What was queued may not be done, and writes to the memory.
+  SlotSet::Retire(std::move(half_made), deadline, options.budget, this);
+  return made;
 }
 
 bool ExecutableState::InUseLocked() const {
@@ -202,16 +211,21 @@ bool ExecutableState::TryGiveUp() {
   std::unique_ptr<SlotSet> set;  // ends without the lock
   const MutexLock lock(mutex_);
   set = TakeUnusedLocked();
-  if (set == nullptr) return set_ == nullptr && !creating_;
+  if (set == nullptr) return set_ == nullptr && half_made_ == nullptr && !changing_;
   evicted_ = true;
   ++totals_.evictions;
   return true;
 }
 
 std::unique_ptr<SlotSet> ExecutableState::TakeUnusedLocked() {
-  if (set_ == nullptr || waiting_ != 0 || InUseLocked()) return nullptr;
+  if (changing_ || waiting_ != 0) return nullptr;
   // On a device that is lost nothing runs any more.
   const bool lost = device().Health().code() == StatusCode::kDeviceLost;
+  if (half_made_ != nullptr) {
+    const bool idle = lost || half_made_->WaitIdle(Deadline::Now()).ok();
+    return idle ? std::move(half_made_) : nullptr;
+  }
+  if (set_ == nullptr || InUseLocked()) return nullptr;
   return lost || set_->Idle() ? std::move(set_) : nullptr;
 }
 
@@ -240,6 +254,7 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
   }
   KEEL_TRY(device().Health());
   std::optional<Clock::time_point> begin;
+  InTheWay in_the_way;  // when it was
   Clock::time_point asked;
   std::chrono::microseconds look = kFirstLook;
   mutex_.Lock();
@@ -255,7 +270,10 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
     }
     slot = PickLocked(stream);
     if (slot != nullptr) break;
-    if (!begin) asked = *(begin = Clock::now());
+    if (!begin) {
+      asked = *(begin = Clock::now());
+      in_the_way = LookLocked();
+    }
     status = AskLocked(asked);
     if (!status.ok()) break;
     if (deadline.Passed()) {
@@ -273,6 +291,8 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
   slot->use.leased = true;
   slot->use.stream = stream;
   slot->use.mark = 0;
+  slot->use.asked = {};
+  slot->use.looks = 0;
   slot->use.warmed_up = false;
   slot->use.report.Clear();
   slot->use.report.slot = slot->index();
@@ -282,7 +302,7 @@ Result<Slot*> ExecutableState::Acquire(hal::StreamHandle stream, Deadline deadli
   if (begin) {
     slot->use.report.waited_ns = NsSince(*begin);
     slot->use.report.Add({.kind = ActionKind::kWaited,
-                          .reason = Reason::kSlotBusy,
+                          .reason = in_the_way.Of(*slot),
                           .host_ns = slot->use.report.waited_ns});
   }
   return slot;
@@ -309,19 +329,24 @@ Status ExecutableState::AskLocked(Clock::time_point& asked) {
   return OkStatus();
 }
 
-std::string ExecutableState::DescribeLocked() const {
-  int leased = 0;
-  int held = 0;
-  int running = 0;
+ExecutableState::InTheWay ExecutableState::LookLocked() const {
+  InTheWay found;
   for (const std::unique_ptr<Slot>& slot : set_->slots()) {
-    if (slot->use.leased) {
-      ++leased;
+    const std::uint64_t bit = std::uint64_t{1} << slot->index();
+    if (slot->use.taken()) {
+      found.leased |= bit;
     } else if (slot->use.held != 0) {
-      ++held;
-    } else {
-      ++running;
+      found.held |= bit;
     }
   }
+  return found;
+}
+
+std::string ExecutableState::DescribeLocked() const {
+  const InTheWay found = LookLocked();
+  const int leased = std::popcount(found.leased);
+  const int held = std::popcount(found.held);
+  const int running = static_cast<int>(set_->slots().size()) - leased - held;
   return fmt::format(
       "no slot of '{}' became free in time: of {}, {} run on other streams, {} are leased, {} hold "
       "outputs that were not let go",
@@ -360,6 +385,19 @@ void ExecutableState::Release(Slot& slot) noexcept {
 Status ExecutableState::Wait(Slot& slot, Deadline deadline) {
   if (slot.use.mark == 0) return FailedPrecondition("nothing was launched with this lease");
   return slot.timeline().Wait(device(), slot.use.mark, deadline);
+}
+
+bool ExecutableState::Ended(Slot& slot) {
+  Timeline& timeline = slot.timeline();
+  (void)timeline.Look(device());
+  if (timeline.Reached(slot.use.mark) || !device().Health().ok()) return true;
+  // Its first look is one at the mark alone: most ask when it is there.
+  const Clock::time_point now = Clock::now();
+  if (slot.use.asked == Clock::time_point()) slot.use.asked = now;
+  if (now - slot.use.asked < kAskDevice) return false;
+  slot.use.asked = now;
+  return timeline.Ask(device()).code() == StatusCode::kDeviceLost ||
+         timeline.Reached(slot.use.mark);
 }
 
 Status ExecutableState::Hold(Slot& slot, std::uint32_t binding) {
@@ -417,7 +455,8 @@ ExecutableStats ExecutableState::Stats() const {
   if (!home_.here()) return {};
   const MutexLock lock(mutex_);
   ExecutableStats stats = totals_;
-  stats.slot_bytes = set_ != nullptr ? set_->bytes() : Bytes(0);
+  if (set_ != nullptr) stats.slot_bytes = set_->bytes();
+  if (half_made_ != nullptr) stats.slot_bytes = half_made_->bytes();
   return stats;
 }
 
@@ -460,39 +499,43 @@ Status ExecutableState::Close(Deadline deadline) {
   KEEL_TRY(Here());
   {
     const MutexLock lock(mutex_);
-    if (set_ == nullptr) return OkStatus();
-    if (InUseLocked()) {
+    if (set_ != nullptr && InUseLocked()) {
       return FailedPrecondition(fmt::format("'{}' is in use: {}", program->name(),
                                             "a lease or a held output was not let go"));
     }
   }
   Status waited = Synchronize(deadline);
   if (!waited.ok() && waited.code() != StatusCode::kDeviceLost) return waited;
-  std::unique_ptr<SlotSet> set;  // ends without any lock
-  std::chrono::microseconds look = kFirstLook;
-  while (true) {
-    // Nobody makes new slots before the old ones are off the budget.
-    const MutexLock creating(creation_mutex_);
-    {
-      const MutexLock lock(mutex_);
+  std::unique_ptr<SlotSet> set;
+  {
+    std::chrono::microseconds look = kFirstLook;
+    const MutexLock lock(mutex_);
+    while (true) {
+      if (!changing_ && set_ == nullptr && half_made_ == nullptr) return waited;
       set = TakeUnusedLocked();
-      if (set_ != nullptr) {
-        if (waiting_ != 0 || InUseLocked()) {
-          return FailedPrecondition(
-              fmt::format("'{}' was used while it was closed", program->name()));
-        }
-        // An output that was let go is still being read, or a step came in between.
-        if (deadline.Passed()) {
-          return DeadlineExceeded(
-              fmt::format("the memory of '{}' is still used by the device", program->name()));
-        }
-        RestLocked(look, deadline);
-        continue;
+      if (set != nullptr) break;
+      if (set_ != nullptr && (waiting_ != 0 || InUseLocked())) {
+        return FailedPrecondition(
+            fmt::format("'{}' was used while it was closed", program->name()));
       }
+      // An output that was let go is still being read, or a step came in between; or the slots are
+      // being made, or were not in time.
+      if (deadline.Passed()) {
+        return DeadlineExceeded(
+            changing_
+                ? fmt::format("the slots of '{}' are being made by a step", program->name())
+                : fmt::format("the memory of '{}' is still used by the device", program->name()));
+      }
+      RestLocked(look, deadline);
     }
-    if (options.budget != nullptr) options.budget->GiveBack(this);
-    break;
+    // Nobody makes new slots before the old ones are off the budget.
+    changing_ = true;
   }
+  set.reset();
+  if (options.budget != nullptr) options.budget->GiveBack(this);
+  const MutexLock lock(mutex_);
+  changing_ = false;
+  if (waiting_ != 0) released_.NotifyAll();
   return waited;
 }
 

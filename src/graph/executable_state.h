@@ -1,10 +1,11 @@
 // ExecutableState: what is behind Executable, its leases and its held outputs;
 // keel/graph/executable.h has the contracts.
 //
-// Locks, from the outside in: creation_mutex_; the budget's; the scratch arena's;
-// recording_mutex_; mutex_. A slot that is leased is its lease's and needs none. Callbacks of the
-// program are called with recording_mutex_ held, one at a time, and never with mutex_; it and the
-// arena's may be held for long and are waited for until the step's deadline.
+// Locks, from the outside in: the budget's; the scratch arena's; recording_mutex_; mutex_. A slot
+// that is leased is its lease's and needs none, and so are slots that are made or ended
+// (changing_): that may take long, and whoever waits for it does so until a deadline. Callbacks of
+// the program are called with recording_mutex_ held, one at a time, and never with mutex_; it and
+// the arena's may be held for long and are waited for until the step's deadline.
 #pragma once
 
 #include <atomic>
@@ -44,6 +45,8 @@ class ExecutableState : public MemoryBudget::User,
   // `readers`: streams that the slot's next step comes after.
   Status LetGo(Slot& slot, std::span<const hal::StreamHandle> readers) KEEL_EXCLUDES(mutex_);
   Status Wait(Slot& slot, Deadline deadline);
+  // Of the step that was launched: done, or lost with its device.
+  bool Ended(Slot& slot);
 
   ExecutableStats Stats() const KEEL_EXCLUDES(mutex_);
   Status Synchronize(Deadline deadline) KEEL_EXCLUDES(mutex_);
@@ -77,21 +80,34 @@ class ExecutableState : public MemoryBudget::User,
   Status Here() const { return home_.here() ? OkStatus() : device().Health(); }
   // The slots, made if there are none.
   Status NeedSlots(Deadline deadline) KEEL_EXCLUDES(mutex_, recording_mutex_);
-  Result<std::unique_ptr<SlotSet>> CreateSlots(Deadline deadline) KEEL_REQUIRES(creation_mutex_)
-      KEEL_EXCLUDES(mutex_);
+  // From what an earlier try has left, if anything, which is kept where this one was not in time.
+  Result<std::unique_ptr<SlotSet>> CreateSlots(std::unique_ptr<SlotSet>& half_made,
+                                               Deadline deadline) KEEL_EXCLUDES(mutex_);
   Slot* PickLocked(hal::StreamHandle stream) KEEL_REQUIRES(mutex_);
   std::size_t After(std::size_t slot) const KEEL_REQUIRES(mutex_) {
     return slot + 1 < set_->slots().size() ? slot + 1 : 0;
   }
   void CatchUpLocked(Slot& slot) KEEL_REQUIRES(mutex_);
   void ChangedLocked(std::uint32_t binding) KEEL_REQUIRES(mutex_);
+  // What the slots that are not to be had are there for: by number, from the lowest bit.
+  struct InTheWay {
+    std::uint64_t leased = 0;
+    std::uint64_t held = 0;
+    Reason Of(const Slot& slot) const {
+      const std::uint64_t bit = std::uint64_t{1} << slot.index();
+      return (leased & bit) != 0 ? Reason::kSlotLeased
+             : (held & bit) != 0 ? Reason::kSlotHeld
+                                 : Reason::kSlotBusy;
+    }
+  };
+  InTheWay LookLocked() const KEEL_REQUIRES(mutex_);
   std::string DescribeLocked() const KEEL_REQUIRES(mutex_);
   bool InUseLocked() const KEEL_REQUIRES(mutex_);
   // Until something is given back, for `look` at most, which grows.
   void RestLocked(std::chrono::microseconds& look, Deadline deadline) KEEL_REQUIRES(mutex_);
   // OK, or why waiting for the slots is in vain. Asks the device now and then.
   Status AskLocked(std::chrono::steady_clock::time_point& asked) KEEL_REQUIRES(mutex_);
-  // Null: in use, or there are none.
+  // Those that are made, or half made. Null: in use, or there are none.
   std::unique_ptr<SlotSet> TakeUnusedLocked() KEEL_REQUIRES(mutex_);
   Status QueueStep(Slot& slot, Deadline deadline) KEEL_EXCLUDES(mutex_, recording_mutex_);
   // Whether the step records, or calls functions of the caller's; a steady one mostly does not.
@@ -99,12 +115,13 @@ class ExecutableState : public MemoryBudget::User,
   Status QueueInTurn(Slot& slot) KEEL_EXCLUDES(mutex_) KEEL_REQUIRES(recording_mutex_);
   // With recording_mutex_, if the program is opaque.
   Status QueueEagerly(Slot& slot, Reason reason);
+  // Says in the log, once, which bindings share memory although `auto` may change what they see.
+  void WarnOfSharedMemory(const Slot& slot) KEEL_REQUIRES(recording_mutex_);
   // The other slots, for the addresses of this one, though their steps run and their outputs are
   // held; but not one whose lease has launched nothing yet, which records by itself.
   void RecordOthers(Slot& like) KEEL_EXCLUDES(mutex_) KEEL_REQUIRES(recording_mutex_);
   // After a step: what moved in it, and whether that changes a choice.
   void Judge(Slot& slot) KEEL_EXCLUDES(mutex_);
-  std::unique_ptr<SlotSet> TakeSlots() KEEL_EXCLUDES(mutex_);
 
   const Home home_;
   const bool opaque_;  // has commands that are functions of the caller's
@@ -113,14 +130,17 @@ class ExecutableState : public MemoryBudget::User,
   std::atomic<int> warm_up_;
   std::atomic<std::uint64_t> steps_{0};
 
-  Mutex creation_mutex_;  // makes slots
   TimedMutex recording_mutex_;
+  bool warned_ KEEL_GUARDED_BY(recording_mutex_) = false;  // of shared memory
 
   mutable Mutex mutex_;
   CondVar released_;
   int waiting_ KEEL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<SlotSet> set_ KEEL_GUARDED_BY(mutex_);
-  bool creating_ KEEL_GUARDED_BY(mutex_) = false;  // somebody makes them
+  // That the device was not ready with in time: the next try goes on with it. While there is no
+  // set.
+  std::unique_ptr<SlotSet> half_made_ KEEL_GUARDED_BY(mutex_);
+  bool changing_ KEEL_GUARDED_BY(mutex_) = false;  // somebody makes slots, or ends them
   bool evicted_ KEEL_GUARDED_BY(mutex_) = false;
   std::size_t next_ KEEL_GUARDED_BY(mutex_) = 0;
   std::vector<std::optional<Buffer>> defaults_ KEEL_GUARDED_BY(mutex_);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -129,6 +130,7 @@ Status ExecutableState::QueueInTurn(Slot& slot) {
     }
     KEEL_TRY(slot.Record(evicted ? Reason::kEvicted : Reason::kFirstStep, report));
     RecordOthers(slot);
+    if (layout->dynamic != 0 && !warned_) WarnOfSharedMemory(slot);
   } else {
     KEEL_TRY(slot.Patch(report));
   }
@@ -141,6 +143,38 @@ Status ExecutableState::QueueEagerly(Slot& slot, Reason reason) {
   slot.use.report.Add(
       {.kind = ActionKind::kRanEagerly, .reason = reason, .host_ns = NsSince(begin)});
   return OkStatus();
+}
+
+void ExecutableState::WarnOfSharedMemory(const Slot& slot) {
+  struct Range {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint32_t binding = 0;
+  };
+  std::vector<Range> ranges;
+  for (std::uint32_t i = 0; i < layout->bindings.size(); ++i) {
+    const Buffer* const buffer = slot.bound(i);
+    if (buffer == nullptr || !buffer->address) continue;
+    const std::uint64_t begin = buffer->address.value();
+    ranges.push_back({begin, begin + layout->bindings[i].size.count(), i});
+  }
+  std::sort(ranges.begin(), ranges.end(),
+            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    for (std::size_t j = i + 1; j < ranges.size() && ranges[j].begin < ranges[i].end; ++j) {
+      const BindingLayout& one = layout->bindings[ranges[i].binding];
+      const BindingLayout& other = layout->bindings[ranges[j].binding];
+      if ((!one.out && !other.out) || (!one.dynamic && !other.dynamic)) continue;
+      warned_ = true;
+      const std::span<const BindingSpec> specs = program->bindings();
+      Log(LogLevel::kWarn,
+          fmt::format("bindings '{}' and '{}' of '{}' share memory, which the program writes, and "
+                      "`auto` may change what one sees of the other: give them another policy",
+                      specs[ranges[i].binding].name, specs[ranges[j].binding].name,
+                      program->name()));
+      return;
+    }
+  }
 }
 
 void ExecutableState::RecordOthers(Slot& like) {
@@ -180,14 +214,25 @@ void ExecutableState::RecordOthers(Slot& like) {
     record(*slot, slot->ApplyWithoutWaiting(report));
   }
   for (Slot* const slot : launched) record(*slot, OkStatus());
+  // What was done for the other slots is this step's: one action for the recordings, and each of
+  // those that are news of a binding.
+  ReplayReport& paid = like.use.report;
+  paid.recorded += report.recorded;
+  paid.traced += report.traced;
+  paid.traces_reused += report.traces_reused;
+  paid.remapped += report.remapped;
+  paid.chosen += report.chosen;
+  std::int64_t ns = NsSince(begin);
+  for (const Action& action : report.actions()) {
+    if (action.kind != ActionKind::kRemapped && action.kind != ActionKind::kChose) continue;
+    paid.Add(action);
+    ns -= action.host_ns;
+  }
   if (report.recorded != 0) {
-    ReplayReport& paid = like.use.report;
-    paid.recorded += report.recorded;
-    paid.traced += report.traced;
     paid.Add({.kind = ActionKind::kRecorded,
               .reason = Reason::kAhead,
               .count = report.recorded,
-              .host_ns = NsSince(begin)});
+              .host_ns = ns});
   }
   const MutexLock lock(mutex_);
   for (Slot* const slot : others) slot->use.leased = false;

@@ -108,57 +108,6 @@ TEST_F(WaitsTest, G6_EveryWaitEndsAtItsDeadlineAndGoesOnAfterwards) {
   EXPECT_TRUE(IsOk(executable->Close(Soon())));
 }
 
-// Streams that are made begin nothing, as on a device that hangs.
-class HoldsNewStreams : public hal::ForwardingDevice {
- public:
-  using ForwardingDevice::ForwardingDevice;
-  Result<hal::StreamHandle> CreateStream(const hal::StreamOptions& options) override {
-    KEEL_ASSIGN(const hal::StreamHandle stream, ForwardingDevice::CreateStream(options));
-    if (hold) {
-      EXPECT_TRUE(IsOk(sim::FindControls(*this)->HoldStream(stream)));
-      held.push_back(stream);
-    }
-    return stream;
-  }
-  void Release() {
-    for (const hal::StreamHandle stream : held) {
-      EXPECT_TRUE(IsOk(sim::FindControls(*this)->ReleaseStream(stream)));
-    }
-    held.clear();
-  }
-  std::atomic<bool> hold = false;
-  std::vector<hal::StreamHandle> held;
-};
-
-// Also of the first step, which makes the slots, and of another that waits for them.
-TEST_F(WaitsTest, G6_MakingTheSlotsEndsAtTheDeadlineAndKeepsWhatTheDeviceMayWrite) {
-  const auto device = std::make_shared<HoldsNewStreams>(bench_.inner());
-  const auto memory = Need(memory::DeviceMemory::Create(device, {}));
-  const auto tagged = [&] { return memory->allocator().Stats().tag_bytes["graph:adding"]; };
-  const auto executable = Need(Executable::Create(adding_.program, memory, {.slots = 2}));
-  device->hold = true;
-  std::thread another(
-      [&] { Bounded([&] { return executable->Acquire(other_.get(), Shortly()).status(); }); });
-  Bounded([&] { return executable->Acquire(bench_.stream(), Shortly()).status(); });
-  another.join();
-  EXPECT_GT(tagged(), 0) << "a copy to it is queued";
-  EXPECT_EQ(executable->stats().slot_bytes, 0_B);
-  device->hold = false;
-  device->Release();
-  for (const auto& [binding, buffer] : Bound{{adding_.a, bench_.Filled(1)},
-                                             {adding_.b, bench_.Filled(2)},
-                                             {adding_.sum, sum_},
-                                             {adding_.total, bench_.Filled(0)}}) {
-    ASSERT_TRUE(IsOk(executable->Bind(binding, buffer)));
-  }
-  ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
-  EXPECT_EQ(bench_.Read(sum_), Same(3));
-  ASSERT_TRUE(IsOk(executable->Close(Soon())));
-  const Deadline end = Soon();
-  while (!device->retries().Drain().ok() && !end.Passed()) std::this_thread::yield();
-  EXPECT_EQ(tagged(), 0);
-}
-
 TEST_F(WaitsTest, G6_WaitsDoNotBurnACore) {
   const auto executable = Make(adding_, {.slots = 1});
   ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream())));
@@ -234,6 +183,40 @@ class CountsLooks : public hal::ForwardingDevice {
   }
   mutable std::atomic<int> looks = 0;
 };
+
+TEST_F(WaitsTest, AStepSaysWhatKeptItsSlot) {
+  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace, BindingAccess::kResident);
+  const auto device = std::make_shared<CountsLooks>(bench_.inner());
+  const auto memory = Need(memory::DeviceMemory::Create(device, {}));
+  for (const Reason reason : {Reason::kSlotLeased, Reason::kSlotHeld, Reason::kSlotBusy}) {
+    const auto executable = Need(Executable::Create(adding.program, memory, {.slots = 1}));
+    ASSERT_TRUE(IsOk(executable->Bind(adding.total, bench_.Filled(0))));
+    Lease first = Need(executable->Acquire(bench_.stream(), Soon()));
+    if (reason == Reason::kSlotBusy) Hold(bench_.stream());
+    ASSERT_TRUE(IsOk(first.Launch(Soon())));
+    HeldOutput held;
+    if (reason == Reason::kSlotHeld) held = Need(first.Hold(adding.sum));
+    if (reason != Reason::kSlotLeased) first = Lease();
+    EXPECT_EQ(executable->Acquire(other_.get(), Deadline::Now()).status().code(),
+              StatusCode::kDeadlineExceeded);
+    device->looks = 0;
+    ReplayReport report;
+    std::thread waiter([&] { EXPECT_TRUE(IsOk(RunStep(*executable, other_.get(), {}, &report))); });
+    // Once when it begins, and again when it has found no slot.
+    const Deadline looked = Soon();
+    while (device->looks < 2 && !looked.Passed()) std::this_thread::yield();
+    if (reason == Reason::kSlotLeased) first = Lease();
+    if (reason == Reason::kSlotHeld) {
+      EXPECT_TRUE(IsOk(held.Close()));
+    }
+    if (reason == Reason::kSlotBusy) Release(bench_.stream());
+    waiter.join();
+    EXPECT_TRUE(Has(report, ActionKind::kWaited, reason)) << ReasonText(reason);
+    EXPECT_GT(report.waited_ns, 0);
+    EXPECT_EQ(report.actions()[0].host_ns, report.waited_ns);
+    EXPECT_EQ(executable->stats().waits, 1u);
+  }
+}
 
 // Two slots of a program whose one command is a function that stays where it is, in the step that
 // asks for it, until it is let go on.
@@ -486,6 +469,55 @@ TEST_F(WaitsTest, ALostDeviceEndsEverything) {
     EXPECT_TRUE(bench.device().retries().empty());
     EXPECT_EQ(bench.memory()->allocator().Stats().tag_bytes["graph:losing"], 0);
   }
+}
+
+// As on a device whose driver tells of a loss only who calls it.
+class TellsWhenAsked : public hal::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Status Health() const override { return told_ ? ForwardingDevice::Health() : OkStatus(); }
+  Result<hal::CaptureState> GetCaptureState(hal::StreamHandle stream) override {
+    return Told(ForwardingDevice::GetCaptureState(stream));
+  }
+  Result<hal::Completion> QueryStream(hal::StreamHandle stream) override {
+    return Told(ForwardingDevice::QueryStream(stream));
+  }
+
+ private:
+  template <class T>
+  Result<T> Told(Result<T> result) {
+    if (result.status().code() == StatusCode::kDeviceLost) told_ = true;
+    return result;
+  }
+  std::atomic<bool> told_ = false;
+};
+
+TEST_F(WaitsTest, ALostDeviceEndsTheStepOfWhoAsksWhetherItIsDone) {
+  const auto device = std::make_shared<TellsWhenAsked>(bench_.inner());
+  const auto executable = Need(Executable::Create(
+      adding_.program, Need(memory::DeviceMemory::Create(device, {})), {.slots = 2}));
+  const Bound bound = {{adding_.a, bench_.Filled(1)},
+                       {adding_.b, bench_.Filled(2)},
+                       {adding_.sum, sum_},
+                       {adding_.total, bench_.Filled(0)}};
+  for (const auto& [binding, buffer] : bound) {
+    ASSERT_TRUE(IsOk(executable->Bind(binding, buffer)));
+  }
+  Lease first = Need(executable->Acquire(bench_.stream(), Soon()));
+  EXPECT_FALSE(first.done()) << "nothing was launched";
+  ASSERT_TRUE(IsOk(first.Launch(Soon())));
+  ASSERT_TRUE(IsOk(first.Wait(Soon())));
+  Hold(bench_.stream());
+  Lease lost = Need(executable->Acquire(bench_.stream(), Soon()));
+  ASSERT_TRUE(IsOk(lost.Launch(Soon())));
+  EXPECT_FALSE(lost.done());
+  bench_.controls().Lose("a fault");
+  const Deadline ends = Soon();
+  while (!lost.done() && !ends.Passed()) std::this_thread::yield();
+  EXPECT_TRUE(lost.done());
+  EXPECT_EQ(lost.Wait(Deadline::Now()).code(), StatusCode::kDeviceLost);
+  EXPECT_TRUE(first.done());
+  EXPECT_TRUE(IsOk(first.Wait(Deadline::Now()))) << "it had ended before";
 }
 
 // What goes wrong where nobody can be told is kept and tried again.

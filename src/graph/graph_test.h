@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/slot.h"
 #include "hal/sim_devices_test.h"
 #include "keel/graph/executable.h"
 #include "keel/hal/module.h"
@@ -133,6 +134,11 @@ inline TraceFunction Adds(hal::KernelHandle add, BindingId a, BindingId b, Bindi
                                          {.kernel = add, .dims = kDims, .args = arguments});
   };
 }
+
+struct LeaseTestPeer {
+  // How often a binding was looked at, from the lease's beginning on.
+  static std::uint64_t Looks(const Lease& lease) { return lease.slot_->use.looks; }
+};
 
 using Bound = std::vector<std::pair<BindingId, Buffer>>;
 

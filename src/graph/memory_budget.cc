@@ -15,9 +15,12 @@ struct MemoryBudget::Shares {
     const User* key = nullptr;
     std::weak_ptr<User> user;
     Bytes bytes;
+    bool inherited = false;  // ends with its user, who may end where this lock is held
   };
   struct Own {
-    Bytes UsedLocked() const KEEL_REQUIRES(mutex) {
+    Bytes UsedLocked() KEEL_REQUIRES(mutex) {
+      std::erase_if(all,
+                    [](const Share& share) { return share.inherited && share.user.expired(); });
       Bytes sum;
       for (const Share& share : all) sum += share.bytes;
       return sum;
@@ -90,6 +93,17 @@ void MemoryBudget::GiveBack(const User* user) {
   Shares::Own& shares = shares_->own.Get();
   const MutexLock lock(shares.mutex);
   std::erase_if(shares.all, [&](const Shares::Share& share) { return share.key == user; });
+}
+
+void MemoryBudget::Pass(const User* user, const std::shared_ptr<User>& heir) {
+  Shares::Own& shares = shares_->own.Get();
+  const MutexLock lock(shares.mutex);
+  for (Shares::Share& share : shares.all) {
+    if (share.key != user) continue;
+    share.key = heir.get();
+    share.user = heir;
+    share.inherited = true;
+  }
 }
 
 }  // namespace keel::graph

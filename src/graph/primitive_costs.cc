@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "base/fork.h"
@@ -202,9 +203,20 @@ class Bench {
   std::uint64_t copied_ = 0;  // bytes, in all of them
 };
 
+// Each device's under a lock of its own: measuring takes as long as the device does, which may
+// hang.
 struct Kept {
+  struct OfDevice {
+    Mutex mutex;
+    std::optional<PrimitiveCosts> costs KEEL_GUARDED_BY(mutex);
+  };
+  OfDevice& At(hal::DeviceId device) KEEL_EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
+    return devices[device];
+  }
+
   Mutex mutex;
-  std::map<hal::DeviceId, PrimitiveCosts> costs KEEL_GUARDED_BY(mutex);
+  std::map<hal::DeviceId, OfDevice> devices KEEL_GUARDED_BY(mutex);  // none ever goes
 };
 Kept& KeptCosts() {
   static constinit PerProcess<Kept> kept;
@@ -249,14 +261,12 @@ Result<PrimitiveCosts> MeasurePrimitiveCosts(const std::shared_ptr<memory::Devic
 
 Result<PrimitiveCosts> CostsOf(const std::shared_ptr<memory::DeviceMemory>& memory) {
   KEEL_TRY(memory->device()->Health());
-  Kept& kept = KeptCosts();
-  const hal::DeviceId device = memory->device()->id();
+  Kept::OfDevice& kept = KeptCosts().At(memory->device()->id());
   const MutexLock lock(kept.mutex);
-  const auto found = kept.costs.find(device);
-  if (found != kept.costs.end()) return found->second;
-  KEEL_ASSIGN(const PrimitiveCosts costs, MeasurePrimitiveCosts(memory));
-  kept.costs.emplace(device, costs);
-  return costs;
+  if (!kept.costs) {
+    KEEL_ASSIGN(kept.costs, MeasurePrimitiveCosts(memory));
+  }
+  return *kept.costs;
 }
 
 }  // namespace keel::graph

@@ -68,6 +68,10 @@ std::string_view ReasonText(Reason reason) {
       return "another step with the same scratch was being queued";
     case Reason::kMappingFailed:
       return "its memory could not be mapped";
+    case Reason::kSlotLeased:
+      return "another lease had the slot";
+    case Reason::kSlotHeld:
+      return "the slot kept outputs that were not let go";
   }
   return "unknown";
 }

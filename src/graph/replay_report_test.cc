@@ -55,12 +55,25 @@ TEST(ReplayReportTest, AChoiceAlwaysHasRoom) {
   for (std::size_t i = 0; i < ReplayReport::kMostActions; ++i) {
     report.Add({.kind = ActionKind::kRebound});
   }
-  report.Add({.kind = ActionKind::kChose, .reason = Reason::kChurns, .binding = 5});
-  report.Add({.kind = ActionKind::kChose, .reason = Reason::kSettled, .binding = 6});
-  std::size_t choices = 0;
-  for (const Action& action : report.actions()) choices += action.kind == ActionKind::kChose;
-  EXPECT_EQ(choices, 2u);
-  EXPECT_EQ(report.actions_left_out, 2u);
+  constexpr std::uint32_t kChoices = 20;
+  for (std::uint32_t i = 0; i < kChoices; ++i) {
+    report.Add({.kind = ActionKind::kChose, .reason = Reason::kChurns, .binding = i});
+  }
+  report.Add({.kind = ActionKind::kPatched});
+  ASSERT_EQ(report.actions().size(), ReplayReport::kMostActions + kChoices);
+  EXPECT_EQ(report.actions().front().kind, ActionKind::kRebound) << "and takes nobody's place";
+  for (std::uint32_t i = 0; i < kChoices; ++i) {
+    const Action& action = report.actions()[ReplayReport::kMostActions + i];
+    EXPECT_EQ(action.kind, ActionKind::kChose);
+    EXPECT_EQ(action.binding, i);
+  }
+  EXPECT_EQ(report.actions_left_out, 1u);
+  report.Charge(ActionKind::kRebound, 5);
+  EXPECT_EQ(report.actions()[ReplayReport::kMostActions - 1].host_ns, 5);
+  const ReplayReport copy = report;
+  report.Clear();
+  EXPECT_TRUE(report.actions().empty());
+  EXPECT_EQ(copy.actions().size(), ReplayReport::kMostActions + kChoices);
 }
 
 TEST(ReplayReportTest, EveryKindAndReasonHasAName) {

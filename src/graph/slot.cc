@@ -112,6 +112,7 @@ void Slot::BeginLease() {
 }
 
 void Slot::SetDefault(std::uint32_t binding, const Buffer* buffer) {
+  ++use.looks;
   std::optional<Buffer>& its = defaults_[binding];
   if (buffer != nullptr) {
     its = *buffer;
@@ -122,6 +123,7 @@ void Slot::SetDefault(std::uint32_t binding, const Buffer* buffer) {
 }
 
 void Slot::RestoreDefaults() {
+  use.looks += stale_.size();
   for (const std::uint32_t binding : stale_) {
     if (bound_[binding].origin != Origin::kStale) continue;
     bound_[binding].origin = Origin::kDefault;
@@ -228,6 +230,7 @@ Status Slot::ApplyWithoutWaiting(ReplayReport& report) {
 }
 
 Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
+  ++use.looks;
   const BindingLayout& layout = context_.layout.bindings[binding];
   const Buffer* buffer = bound(binding);
   if (buffer == nullptr && !layout.optional) return OkStatus();  // not bound any more

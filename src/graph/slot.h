@@ -10,6 +10,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -62,8 +63,11 @@ struct SlotUse {
   bool taken() const { return leased || recording; }
   // The lease's.
   ReplayReport report;
-  std::uint64_t mark = 0;    // of its step; 0: none was launched
-  hal::StreamHandle stream;  // that it goes to
+  std::uint64_t mark = 0;                       // of its step; 0: none was launched
+  hal::StreamHandle stream;                     // that it goes to
+  std::chrono::steady_clock::time_point asked;  // the device, whether the step is done
+  // How often a binding was looked at: for tests, because nothing else shows a look in vain.
+  std::uint64_t looks = 0;
 };
 
 class Slot {
@@ -89,6 +93,7 @@ class Slot {
   void SetDefault(std::uint32_t binding, const Buffer* buffer);
   // For the lease's own step.
   void BindStep(std::uint32_t binding, const Buffer& buffer) {
+    ++use.looks;
     if (bound_[binding].origin != Origin::kStep) {
       bound_[binding].origin = Origin::kStep;
       strays_.push_back(binding);

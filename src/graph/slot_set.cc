@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "keel/base/log.h"
+#include "keel/base/mutex.h"
 #include "keel/hal/owned_handle.h"
 #include "keel/hal/standard_kernels.h"
 
@@ -14,14 +15,46 @@ Bytes PiecesBytes(const Layout& layout) {
                sizeof(CopyPiece));
 }
 
+// What an executable that is gone, or began anew, has left to the device; on the budget it takes
+// the place of its executable. The set ends without the lock: that drains the retry list, which may
+// have this one.
+class Remains : public MemoryBudget::User {
+ public:
+  Remains(std::unique_ptr<SlotSet> set, std::string name) : name_(std::move(name)) {
+    const MutexLock lock(mutex_);
+    set_ = std::move(set);
+  }
+
+  // OK: it is freed.
+  Status TryFree() KEEL_EXCLUDES(mutex_) {
+    std::unique_ptr<SlotSet> set;
+    const MutexLock lock(mutex_);
+    if (set_ == nullptr) return OkStatus();
+    KEEL_TRY(set_->WaitIdle(Deadline::Now()));
+    set = std::move(set_);
+    return OkStatus();
+  }
+
+  std::string BudgetName() const override { return name_; }
+  bool TryGiveUp() override { return TryFree().ok(); }
+  std::uint64_t LastUse() const override { return 0; }  // nobody's any more: the first to go
+
+ private:
+  const std::string name_;
+  Mutex mutex_;
+  std::unique_ptr<SlotSet> set_ KEEL_GUARDED_BY(mutex_);
+};
+
 }  // namespace
 
 SlotSet::SlotSet(std::shared_ptr<const Program> program, std::shared_ptr<const Layout> layout,
-                 std::shared_ptr<AutoPolicy> choices, std::shared_ptr<memory::DeviceMemory> memory)
+                 std::shared_ptr<AutoPolicy> choices, std::shared_ptr<memory::DeviceMemory> memory,
+                 int slots, int kept_traces, DeviceAddress arena)
     : program_(std::move(program)),
       layout_(std::move(layout)),
       choices_(std::move(choices)),
       memory_(std::move(memory)),
+      count_(static_cast<std::size_t>(slots)),
       context_{.program = *program_,
                .layout = *layout_,
                .choices = *choices_,
@@ -32,7 +65,8 @@ SlotSet::SlotSet(std::shared_ptr<const Program> program, std::shared_ptr<const L
                .mark_kernel = {},
                .capture_stream = {},
                .pieces = {},
-               .arena = {}} {}
+               .arena = arena,
+               .kept_traces = static_cast<std::size_t>(kept_traces)} {}
 
 SlotSet::~SlotSet() {
   slots_.clear();
@@ -58,22 +92,7 @@ Bytes SlotSet::BytesFor(const Layout& layout, const hal::Capabilities& capabilit
   return slot * static_cast<std::uint64_t>(slots) + PiecesBytes(layout);
 }
 
-Result<std::unique_ptr<SlotSet>> SlotSet::Create(std::shared_ptr<const Program> program,
-                                                 std::shared_ptr<const Layout> layout,
-                                                 std::shared_ptr<AutoPolicy> choices,
-                                                 std::shared_ptr<memory::DeviceMemory> memory,
-                                                 int slots, int kept_traces, DeviceAddress arena,
-                                                 Deadline deadline) {
-  std::unique_ptr<SlotSet> set(
-      new SlotSet(std::move(program), std::move(layout), std::move(choices), std::move(memory)));
-  Status made = set->Make(slots, kept_traces, arena, deadline);
-  if (made.ok()) return set;
-  // What was queued may not be done, and writes to the memory.
-  Retire(std::move(set), deadline);
-  return made;
-}
-
-Status SlotSet::Make(int slots, int kept_traces, DeviceAddress arena, Deadline deadline) {
+Status SlotSet::Begin() {
   const std::shared_ptr<hal::Device>& device = memory_->device();
   KEEL_ASSIGN(module_, hal::Module::LoadStandard(device));
   KEEL_ASSIGN(context_.fetch_kernel, module_.Find(hal::kernels::kCopyTable));
@@ -84,15 +103,28 @@ Status SlotSet::Make(int slots, int kept_traces, DeviceAddress arena, Deadline d
       context_.copy_out_kernel,
       module_.Find(layout_->small_out ? hal::kernels::kCopyOutSmall : hal::kernels::kCopyOut));
   KEEL_ASSIGN(context_.mark_kernel, module_.Find(hal::kernels::kMark));
+  context_.tag = telemetry::InternTag("graph:" + program_->name());
   KEEL_ASSIGN(capture_stream_, hal::Stream::Create(device));
   context_.capture_stream = capture_stream_.get();
-  context_.arena = arena;
-  context_.tag = telemetry::InternTag("graph:" + program_->name());
-  context_.kept_traces = static_cast<std::size_t>(kept_traces);
-  KEEL_TRY(UploadPieces(deadline));
-  for (int i = 0; i < slots; ++i) {
-    slots_.push_back(std::make_unique<Slot>(context_, static_cast<std::uint32_t>(i)));
+  return OkStatus();
+}
+
+Status SlotSet::Make(Deadline deadline) {
+  if (capture_stream_) {
+    // Nothing is queued, or taken, a second time while the first may still come.
+    KEEL_TRY(capture_stream_.Synchronize(deadline));
+    slots_.resize(made_);
+  } else {
+    KEEL_TRY(Begin());
+  }
+  if (!uploaded_) {
+    KEEL_TRY(UploadPieces(deadline));
+    uploaded_ = true;
+  }
+  while (made_ < count_) {
+    slots_.push_back(std::make_unique<Slot>(context_, static_cast<std::uint32_t>(made_)));
     KEEL_TRY(slots_.back()->Allocate(deadline));
+    ++made_;
   }
   KEEL_TRY(capture_stream_.Synchronize(deadline));
   ready_ = true;
@@ -103,8 +135,10 @@ Status SlotSet::UploadPieces(Deadline deadline) {
   const std::vector<CopyPiece> pieces = layout_->AllPieces();
   if (pieces.empty()) return OkStatus();
   const Bytes size = PiecesBytes(*layout_);
-  KEEL_ASSIGN(context_.pieces,
-              memory_->allocator().Allocate(size, context_.capture_stream, {.tag = context_.tag}));
+  if (!context_.pieces) {
+    KEEL_ASSIGN(context_.pieces, memory_->allocator().Allocate(size, context_.capture_stream,
+                                                               {.tag = context_.tag}));
+  }
   return memory_->CopyToDevice(context_.capture_stream, context_.pieces, pieces.data(), size,
                                deadline);
 }
@@ -131,20 +165,22 @@ Bytes SlotSet::bytes() const {
   return sum;
 }
 
-void SlotSet::Retire(std::unique_ptr<SlotSet> set, Deadline deadline) noexcept {
-  if (set == nullptr) return;
-  Status status = set->WaitIdle(deadline);
+void SlotSet::Retire(std::unique_ptr<SlotSet> set, Deadline deadline,
+                     const std::shared_ptr<MemoryBudget>& budget,
+                     const MemoryBudget::User* user) noexcept {
+  const Status status = set != nullptr ? set->WaitIdle(deadline) : OkStatus();
   // On a lost device there is nothing to wait for.
-  if (status.ok() || !set->device().Health().ok()) return;
+  if (status.ok() || !set->device().Health().ok()) {
+    set.reset();
+    if (budget != nullptr) budget->GiveBack(user);
+    return;
+  }
   hal::Device& device = set->device();
-  const std::string what = "memory of graph '" + set->program_->name() + "', which still runs";
-  std::shared_ptr<SlotSet> kept(std::move(set));
-  hal::internal::LeaveForRetry(device, status, what, [kept]() mutable -> Status {
-    if (kept == nullptr) return OkStatus();
-    KEEL_TRY(kept->WaitIdle(Deadline::Now()));
-    kept.reset();
-    return OkStatus();
-  });
+  const std::string name = set->program_->name();
+  const std::string what = "memory of graph '" + name + "', which still runs";
+  const auto remains = std::make_shared<Remains>(std::move(set), name);
+  if (budget != nullptr) budget->Pass(user, remains);
+  hal::internal::LeaveForRetry(device, status, what, [remains] { return remains->TryFree(); });
 }
 
 }  // namespace keel::graph

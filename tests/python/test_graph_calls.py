@@ -331,9 +331,15 @@ def test_a_lost_device() -> None:
     program.binding("y", 16, access="out", policy="in-place")
     program.fill("y", 1)
     executable = graph.Executable(program)
+    stream = keel.device.Stream(1)
     executable.step()
-    keel.testing.lose_device(1)
+    with keel.testing.hold(stream), executable.acquire(stream) as lease:
+        lease.launch()
+        assert not lease.done
+        keel.testing.lose_device(1)
+        with pytest.raises(keel.DeviceLostError):
+            bool(lease.done)
     with pytest.raises(keel.DeviceLostError):
         executable.step()
-    del executable, program
+    del lease, executable, program, stream
     keel.device.forget(1)

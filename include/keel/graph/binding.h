@@ -57,6 +57,12 @@ struct BindingId {
 
 // Where a binding's bytes are in a step.
 //
+// Bindings of a step may share memory that no command writes. Where one of them is written, what
+// the others see of it depends on the policies: `copy` gives each a place of its own, from the
+// step's beginning to its end, and commands that reach the caller's memory (`patch`, `retrace`,
+// `remap`) see at once what an earlier one wrote there; of several that are copied out, the last
+// row counts. `auto` changes between these as it finds cheapest: give such bindings a policy.
+//
 // Identity is the generation, not the address: memory that was freed and allocated again at the
 // same address is other memory, and whoever knows says so with another generation. 0: not known;
 // then the address is all there is to compare.

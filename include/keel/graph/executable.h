@@ -158,12 +158,14 @@ class KEEL_EXPORT Lease {
   // After Launch: keeps an output of the policy in-place. kFailedPrecondition: it has another.
   Result<HeldOutput> Hold(BindingId binding);
 
-  // Of the step that was launched.
+  // Whether the step that was launched has ended, also with its device: Wait says which. Asks the
+  // device now and then while it has not, because a loss that nobody has seen shows only then.
   bool done() const;
   Status Wait(Deadline deadline);
 
  private:
   friend class Executable;
+  friend struct LeaseTestPeer;  // how much the step looked at
   void Release() noexcept;
   std::shared_ptr<ExecutableState> state_;
   Slot* slot_ = nullptr;
@@ -186,12 +188,15 @@ class KEEL_EXPORT Executable {
   // From the next Acquire on, for every step that does not say otherwise. Costs the same however
   // many bindings there are, and so does a step: only what was bound anew is looked at.
   // kInvalidArgument: too small, no memory to remap, not aligned; kFailedPrecondition: a binding
-  // that is worked on in place has no address of the caller's.
+  // that is worked on in place has no address of the caller's. Bindings that share memory (see
+  // Buffer) are not looked for here, nor in a steady step, because that would be a look at all
+  // others: a step that records warns of them in the log, once, if `auto` reaches one.
   Status Bind(BindingId binding, Buffer buffer);
 
   // A slot, for a step on this stream. Prefers one that is idle, then one that was last used on
   // this stream (both alike, where no policy ever rewrites what a running step reads); waits for
-  // one of the others. The first one takes memory and waits for the device to be ready with it.
+  // one of the others. The first one takes memory and waits for the device to be ready with it; if
+  // that is not in time, the next one goes on with the same memory.
   // kDeadlineExceeded says what the slots are doing; kResourceExhausted: no memory for the slots,
   // of the device or of the budget.
   Result<Lease> Acquire(hal::StreamHandle stream, Deadline deadline);

@@ -3,7 +3,9 @@
 // An executable takes memory with its first step. If the budget has no room then, the slots of
 // others are given up, the one that was used longest ago first, until there is. An executable that
 // is in use (a lease, a held output, a step that runs) is never touched; one whose slots were given
-// up takes them again, and records again, with its next step.
+// up takes them again, and records again, with its next step. Memory is counted until it is freed:
+// also while a device is not ready with it, and after the end of an executable whose last step
+// still runs.
 //
 // Thread-safe. Outlives the executables that name it. A forked child begins with all of it: what
 // its parent has is not the child's.
@@ -44,6 +46,8 @@ class KEEL_EXPORT MemoryBudget {
   Status Take(const std::shared_ptr<User>& user, Bytes bytes);
   // Nothing to do for one that has none.
   void GiveBack(const User* user);
+  // What `user` has is `heir`'s from now on, until that gives it up or is gone.
+  void Pass(const User* user, const std::shared_ptr<User>& heir);
 
  private:
   struct Shares;

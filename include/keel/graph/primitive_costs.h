@@ -38,7 +38,7 @@ struct PrimitiveCosts {
 // Measured now. Waits for the device a few times, briefly.
 KEEL_EXPORT Result<PrimitiveCosts> MeasurePrimitiveCosts(
     const std::shared_ptr<memory::DeviceMemory>& memory);
-// Measured before, or now.
+// Measured before, or now; callers wait for each other only for the same device.
 KEEL_EXPORT Result<PrimitiveCosts> CostsOf(const std::shared_ptr<memory::DeviceMemory>& memory);
 
 }  // namespace keel::graph

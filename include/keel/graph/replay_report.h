@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "keel/base/export.h"
 #include "keel/graph/binding.h"
@@ -50,8 +51,10 @@ enum class Reason : std::uint8_t {
   kCommandsBusy,    // another step was recording, or calling the functions of the commands
   kScratchBusy,     // another step with the same scratch arena was being queued
   kMappingFailed,   // its memory could not be mapped
+  kSlotLeased,      // another lease had it
+  kSlotHeld,        // it kept outputs that the caller had not let go
 };
-inline constexpr std::size_t kReasons = 19;
+inline constexpr std::size_t kReasons = 21;
 
 KEEL_EXPORT std::string_view ActionName(ActionKind kind);
 KEEL_EXPORT std::string_view ReasonText(Reason reason);
@@ -88,30 +91,33 @@ struct ReplayReport {
   bool eager = false;
   std::int64_t waited_ns = 0;
 
-  // The first kMostActions; `actions_left_out` more had no room. A choice of `auto` always has: it
-  // takes the place of another action.
-  std::span<const Action> actions() const { return {actions_.data(), action_count_}; }
+  // The first kMostActions, and every choice of `auto`; `actions_left_out` others had no room.
+  // Memory is allocated only for choices that come after the first kMostActions.
+  std::span<const Action> actions() const {
+    if (!all_.empty()) return all_;
+    return {first_.data(), action_count_};
+  }
   std::uint32_t actions_left_out = 0;
   void Add(const Action& action) {
     host_ns_[static_cast<std::size_t>(action.kind)] += action.host_ns;
     if (action_count_ != kMostActions) {
-      actions_[action_count_++] = action;
+      first_[action_count_++] = action;
       return;
     }
-    ++actions_left_out;
-    if (action.kind != ActionKind::kChose) return;
-    for (std::size_t i = kMostActions; i-- > 0;) {
-      if (actions_[i].kind == ActionKind::kChose) continue;
-      actions_[i] = action;
+    if (action.kind != ActionKind::kChose) {
+      ++actions_left_out;
       return;
     }
+    if (all_.empty()) all_.assign(first_.begin(), first_.end());
+    all_.push_back(action);
   }
 
   // The last action of the kind took so much more.
   void Charge(ActionKind kind, std::int64_t ns) {
-    for (std::size_t i = action_count_; i-- > 0;) {
-      if (actions_[i].kind != kind) continue;
-      actions_[i].host_ns += ns;
+    Action* const all = all_.empty() ? first_.data() : all_.data();
+    for (std::size_t i = actions().size(); i-- > 0;) {
+      if (all[i].kind != kind) continue;
+      all[i].host_ns += ns;
       host_ns_[static_cast<std::size_t>(kind)] += ns;
       return;
     }
@@ -131,14 +137,16 @@ struct ReplayReport {
     waited_ns = 0;
     actions_left_out = 0;
     action_count_ = 0;
+    all_.clear();
   }
 
   // For people: one line per action.
   KEEL_EXPORT std::string ToString(std::span<const BindingSpec> bindings) const;
 
  private:
-  std::array<Action, kMostActions> actions_{};
-  std::size_t action_count_ = 0;
+  std::array<Action, kMostActions> first_{};
+  std::size_t action_count_ = 0;  // of these
+  std::vector<Action> all_;       // these and further choices, if there are any
   HostNs host_ns_{};
 };
 

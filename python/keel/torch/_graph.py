@@ -36,13 +36,23 @@ _threads = _Threads()
 
 @overload
 def graph(
-    function: Callable[..., Any], *, slots: int = ..., warm_up: int = ..., signatures: int = ...
+    function: Callable[..., Any],
+    *,
+    slots: int = ...,
+    warm_up: int = ...,
+    signatures: int = ...,
+    timeout: float | None = ...,
 ) -> Graphed: ...
 
 
 @overload
 def graph(
-    function: None = ..., *, slots: int = ..., warm_up: int = ..., signatures: int = ...
+    function: None = ...,
+    *,
+    slots: int = ...,
+    warm_up: int = ...,
+    signatures: int = ...,
+    timeout: float | None = ...,
 ) -> Callable[[Callable[..., Any]], Graphed]: ...
 
 
@@ -52,6 +62,7 @@ def graph(
     slots: int = 2,
     warm_up: int = 1,
     signatures: int = 16,
+    timeout: float | None = None,
 ) -> Graphed | Callable[[Callable[..., Any]], Graphed]:
     """The function, or module, recorded into a graph and replayed, on tensors that may be anywhere.
 
@@ -69,7 +80,12 @@ def graph(
     The first ``warm_up`` calls run as they are. The next one records, once for each of the
     ``slots``, and from then on a call is one launch: the graph itself fetches the arguments from
     where they are, and arguments that the function writes go back there. It is recorded anew for
-    other shapes, types and values of what is no tensor; ``signatures`` are kept.
+    other shapes, types and values of what is no tensor; ``signatures`` are kept, and the one that
+    was used longest ago goes.
+
+    A call waits where its slot's last step runs on another stream, and where another thread's call
+    records: for at most ``timeout`` seconds each, and then it raises WaitTimeoutError and nothing
+    was launched. None: for as long as it takes.
 
     What it returns stays as it is for as long as somebody has it: a slot whose result is in use is
     left alone. While a caller keeps as many results as there are slots, further ones are copies,
@@ -90,15 +106,20 @@ def graph(
     if signatures < 1:
         raise ValueError(f"signatures must be 1 or more, not {signatures}")
     if function is None:
-        return lambda decorated: Graphed(decorated, slots, warm_up, signatures)
-    return Graphed(function, slots, warm_up, signatures)
+        return lambda decorated: Graphed(decorated, slots, warm_up, signatures, timeout)
+    return Graphed(function, slots, warm_up, signatures, timeout)
 
 
 class Graphed:
     """What `graph` makes. Threads may call it at the same time, each on its own stream."""
 
     def __init__(
-        self, function: Callable[..., Any], slots: int, warm_up: int, signatures: int
+        self,
+        function: Callable[..., Any],
+        slots: int,
+        warm_up: int,
+        signatures: int,
+        timeout: float | None,
     ) -> None:
         from keel.torch import _torch, installed
 
@@ -116,6 +137,7 @@ class Graphed:
         self._slots = slots
         self._warm_up = warm_up
         self._most = signatures
+        self._timeout = timeout
         self._module = isinstance(function, self._torch.nn.Module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -150,6 +172,10 @@ class Graphed:
             ) from None
         if recording is None:
             recording = self._begin(key, tensors, leaves, spec)
+        elif len(self._recordings) > 1:
+            with self._lock:
+                if key in self._recordings:  # another thread's call may have taken its place
+                    self._recordings.move_to_end(key)
         result = recording.run(tensors)
         for i, tensor in given:
             if recording.written[i]:
@@ -165,16 +191,20 @@ class Graphed:
             recording = self._recordings.get(key)
             if recording is None:
                 call = _Call(self._torch, self._function, leaves, spec)
-                recording = _Recording(self._torch, call, tensors, self._slots, self._warm_up)
+                recording = _Recording(
+                    self._torch, call, tensors, self._slots, self._warm_up, self._timeout
+                )
                 self._recordings[key] = recording
                 if len(self._recordings) > self._most:
-                    _, gone = self._recordings.popitem(last=False)  # the oldest
+                    _, gone = self._recordings.popitem(last=False)  # used longest ago
         if gone is not None:
             gone.close()
+        _end_late(self._torch)
         return recording
 
     def stats(self) -> list[dict[str, int]]:
-        """Of each recording that there is, the oldest first: see `keel.graph.Executable.stats`."""
+        """Of each recording that there is, the one that was used longest ago first: see
+        `keel.graph.Executable.stats`."""
         with self._lock:
             recordings = list(self._recordings.values())
         return [stats for stats in (recording.stats() for recording in recordings) if stats]
@@ -253,9 +283,16 @@ class _Recording:
     """One function with arguments of one kind."""
 
     def __init__(
-        self, torch: Any, call: _Call, tensors: Sequence[Any], slots: int, warm_up: int
+        self,
+        torch: Any,
+        call: _Call,
+        tensors: Sequence[Any],
+        slots: int,
+        warm_up: int,
+        timeout: float | None,
     ) -> None:
         self._torch = torch
+        self._timeout = timeout
         self._call = call
         self._slots = slots
         self._device = tensors[0].device
@@ -304,9 +341,9 @@ class _Recording:
         if self._index not in _threads.ready:
             self._prepare_thread()
         stream = self._torch._C._cuda_getCurrentRawStream(self._index)
-        with executable.acquire(stream) as lease:
+        with executable.acquire(stream, self._timeout) as lease:
             lease.bind_addresses([tensor.data_ptr() for tensor in tensors])
-            lease.launch()
+            lease.launch(self._timeout)
             return _Hold(self, replays[lease.address(self._token)], lease.held(self._token))
 
     def _prepare_thread(self) -> None:
@@ -469,9 +506,29 @@ class _Recording:
             self._end()
 
     def _end(self) -> None:
+        _late.append(self)
+        _end_late(self._torch)
+
+    def free(self) -> None:
         # Whoever read results may have done so on any stream.
         self._torch.cuda.synchronize(self._device)
         self._replays.clear()
+
+
+#: What ended, but keeps its memory: waiting for the device would break the capture that the thread
+#: is in, perhaps with no idea of what its destructors do.
+_late: list[_Recording] = []
+
+
+def _end_late(torch: Any) -> None:
+    if torch.cuda.is_current_stream_capturing():
+        return  # whatever ends next, or is recorded, frees it
+    while True:
+        try:
+            recording = _late.pop()
+        except IndexError:  # others take from it, too
+            return
+        recording.free()
 
 
 class _Hold:
