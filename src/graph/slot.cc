@@ -62,15 +62,16 @@ Status Slot::Allocate(Deadline deadline) {
   hal::Device& device = context_.device();
   const auto size = CheckedAdd(layout.slot_bytes, layout.control_bytes());
   if (!size) return InvalidArgument("the slot's memory is more than there are addresses for");
-  KEEL_ASSIGN(block_,
-              memory.allocator().Allocate(*size, context_.capture_stream, {.tag = context_.tag}));
+  KEEL_ASSIGN(block_, memory.allocator().Allocate(*size, context_.capture_stream,
+                                                  {.tag = context_.tag, .deadline = deadline}));
   held_.store(size->count(), std::memory_order_relaxed);
   if (!layout.aliased_bytes.empty()) {
     KEEL_ASSIGN(aliased_, AliasedBlock::Create(memory, layout.aliased_bytes, context_.tag));
     held_.fetch_add(aliased_.size().count(), std::memory_order_relaxed);
   }
   const Bytes pinned_size(kRowsAt + (layout.by_value ? 0 : layout.rows * sizeof(CopyRow)));
-  KEEL_ASSIGN(pinned_, memory.host().Allocate(pinned_size));
+  KEEL_ASSIGN(pinned_,
+              memory.host().Allocate(pinned_size, memory::HostAllocator::kAlignment, deadline));
   std::memset(pinned_, 0, pinned_size.count());
   KEEL_ASSIGN(pinned_address_, device.GetHostAddress(pinned_));
   if (layout.by_value) {
@@ -249,7 +250,7 @@ Status Slot::ApplyOne(std::uint32_t binding, Applying& applying) {
   const bool copied = policy == Policy::kCopy;
   const bool was_copied = std::exchange(bound_[binding].copied, false);  // until all of it is done
   const bool at_caller = policy == Policy::kPatch || policy == Policy::kRetrace;
-  if (!at_caller && !remapped && !homes_[binding]) KEEL_TRY(NeedHome(binding));
+  if (!at_caller && !remapped && !homes_[binding]) KEEL_TRY(NeedHome(binding, applying.deadline));
   const std::uint64_t home = homes_[binding].value();
   CopyRow in;
   CopyRow out;
@@ -383,12 +384,12 @@ Status Slot::NeedEvent(Reader& reader) {
   return OkStatus();
 }
 
-Status Slot::NeedHome(std::uint32_t binding) {
+Status Slot::NeedHome(std::uint32_t binding, Deadline deadline) {
   if (homes_[binding]) return OkStatus();
   const BindingLayout& layout = context_.layout.bindings[binding];
   KEEL_ASSIGN(const DeviceAddress home,
               context_.memory.allocator().Allocate(layout.size, context_.capture_stream,
-                                                   {.tag = context_.tag}));
+                                                   {.tag = context_.tag, .deadline = deadline}));
   late_homes_.push_back(home);
   homes_[binding] = home;
   held_.fetch_add(layout.size.count(), std::memory_order_relaxed);

@@ -237,7 +237,7 @@ class Slot {
   Status NotBound() const;
   Status ApplyOne(std::uint32_t binding, Applying& applying);
   Status ApplyResident(std::uint32_t binding, const Buffer& buffer);
-  Status NeedHome(std::uint32_t binding);
+  Status NeedHome(std::uint32_t binding, Deadline deadline);
   Status NeedIdle(Applying& applying);
   // Something of a step that failed may be on the stream.
   void LostTrack(hal::StreamHandle stream) {

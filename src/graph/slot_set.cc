@@ -136,8 +136,9 @@ Status SlotSet::UploadPieces(Deadline deadline) {
   if (pieces.empty()) return OkStatus();
   const Bytes size = PiecesBytes(*layout_);
   if (!context_.pieces) {
-    KEEL_ASSIGN(context_.pieces, memory_->allocator().Allocate(size, context_.capture_stream,
-                                                               {.tag = context_.tag}));
+    KEEL_ASSIGN(context_.pieces,
+                memory_->allocator().Allocate(size, context_.capture_stream,
+                                              {.tag = context_.tag, .deadline = deadline}));
   }
   return memory_->CopyToDevice(context_.capture_stream, context_.pieces, pieces.data(), size,
                                deadline);
