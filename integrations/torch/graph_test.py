@@ -231,6 +231,41 @@ def test_everything_is_given_back() -> None:
     assert _allocated() == before
 
 
+@pytest.mark.usefixtures("without_gradients")
+def test_what_ends_does_not_break_another_threads_capture() -> None:
+    """That of somebody else, who forbids what waits for the device to every thread."""
+    model = _model().eval()
+    batch = _batches(1)[0]
+    graphed = keel.torch.graph(model)
+    kept = [graphed(batch) for _ in range(4)]
+    expected = model(batch)
+    torch.cuda.synchronize()
+    began, ends = threading.Event(), threading.Event()
+    made = []
+
+    def captures() -> None:
+        x = torch.ones(100, device="cuda")
+        captured = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(captured, capture_error_mode="global"):
+            y = x + 1
+            began.set()
+            ends.wait()
+        captured.replay()
+        made.append(y.sum().item())
+
+    thread = threading.Thread(target=captures)
+    thread.start()
+    began.wait()
+    try:
+        graphed.close()
+        kept.clear()
+    finally:
+        ends.set()
+        thread.join()
+    assert made == [200]
+    assert torch.equal(graphed(batch), expected)
+
+
 def _allocated() -> tuple[int, int]:
     gc.collect()
     torch._C._cuda_clearCublasWorkspaces()

@@ -3,6 +3,7 @@ keeps, what it waits for, and when it may not. integrations/torch/torch_test.py 
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -50,7 +51,7 @@ class Tensor:
 
 
 class Torch(SimpleNamespace):
-    """As much of PyTorch as is asked; it notes what the device is waited for."""
+    """As much of PyTorch as is asked; nothing of it waits for a device."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -61,14 +62,22 @@ class Torch(SimpleNamespace):
             nn=SimpleNamespace(Module=type("Module", (), {})),
         )
         self.capturing = False
-        self.waits = 0
-        self.cuda = SimpleNamespace(
-            is_current_stream_capturing=lambda: self.capturing, synchronize=self._synchronize
-        )
+        self.cuda = SimpleNamespace(is_current_stream_capturing=lambda: self.capturing)
 
-    def _synchronize(self, device: Any) -> None:
-        assert not self.capturing, "the capture is broken"
-        self.waits += 1
+
+class Executable:
+    """One whose last step is done, or not."""
+
+    def __init__(self, torch: Torch) -> None:
+        self._torch = torch
+        self.done = True
+        self.closes: list[float | None] = []
+
+    def close(self, timeout: float | None = None) -> None:
+        assert not self._torch.capturing, "the capture is broken"
+        self.closes.append(timeout)
+        if not self.done:
+            raise keel.WaitTimeoutError("for a test")
 
 
 @pytest.fixture
@@ -96,7 +105,8 @@ def test_the_recording_that_was_used_longest_ago_goes(
         def run(self, tensors: Any) -> int:
             return int(tensors[0].shape)
 
-        def close(self) -> None:
+        def close(self, timeout: float | None) -> None:
+            assert timeout == 0, "a call waits for a recording that goes"
             closed.append(self.shape)
 
     monkeypatch.setattr(_graph, "_Recording", Recording)
@@ -139,18 +149,114 @@ def test_the_timeout_is_of_each_wait(torch: Torch) -> None:
     assert recording._users == 0
 
 
-def test_a_recording_that_ends_in_a_capture_waits_for_its_end(torch: Torch) -> None:
+def _recording(torch: Torch, timeout: float | None = None) -> tuple[_graph._Recording, Executable]:
+    """One that has recorded, and has a user."""
     call = _graph._Call(torch, lambda x: x, None, None)
-    recordings = [_graph._Recording(torch, call, [Tensor(1)], 1, 0, None) for _ in range(2)]
-    for recording in recordings:
-        recording._replays = {0: object()}  # type: ignore[dict-item]
-        recording._users = 1
+    recording = _graph._Recording(torch, call, [Tensor(1)], 1, 0, timeout)
+    executable = Executable(torch)
+    recording._executable = executable  # type: ignore[assignment]
+    recording._replays = {0: object()}  # type: ignore[dict-item]
+    recording._users = 1
+    return recording, executable
+
+
+def test_a_recording_that_ends_in_a_capture_waits_for_its_end(torch: Torch) -> None:
+    (first, one), (second, other) = _recording(torch), _recording(torch, 1.5)
+    for recording in (first, second):
+        recording.close(0)
+    assert (one.closes, other.closes) == ([0], [0])
     torch.capturing = True
-    recordings[0].left()
-    assert torch.waits == 0
-    assert recordings[0]._replays, "the device may read it"
+    first.left()
+    assert one.closes == [0]
+    assert first._replays, "the device may read it"
     torch.capturing = False
-    recordings[1].left()
-    assert torch.waits == 2
-    assert not recordings[0]._replays
-    assert not recordings[1]._replays
+    second.left()
+    assert other.closes == [0, 1.5]
+    assert one.closes == [0, 0], "what is late is not waited for by others"
+    assert not first._replays
+    assert not second._replays
+
+
+def test_a_recording_that_the_device_still_runs_is_given_back_later(torch: Torch) -> None:
+    graphed = keel.torch.graph(lambda x: x, timeout=0.5)
+    (recording, executable), (other, _) = _recording(torch), _recording(torch)
+    recording._users = 0
+    graphed._recordings["key"] = recording
+    executable.done = False
+    with pytest.raises(keel.WaitTimeoutError):
+        graphed.close()
+    assert executable.closes == [0.5]
+    assert recording._replays, "the device may read it"
+    other.close(0)
+    other.left()
+    assert not other._replays
+    assert recording._replays
+    executable.done = True
+    graphed._begin("other", [Tensor(1)], None, None)
+    assert executable.closes == [0.5, 0, 0]
+    assert not recording._replays
+
+
+def test_a_call_whose_recording_goes_meanwhile_begins_anew(
+    torch: Torch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    run = _graph._Recording.run
+
+    def goes_meanwhile(self: _graph._Recording, tensors: Any) -> Any:
+        made.append(self)
+        if len(made) == 1:
+            graphed.close()
+        return run(self, tensors)
+
+    monkeypatch.setattr(_graph._Recording, "run", goes_meanwhile)
+    monkeypatch.setattr(_graph._Recording, "_watch", lambda self, tensors: "ran")
+    graphed = keel.torch.graph(lambda x: x)
+    assert graphed(Tensor(1)) == "ran"
+    assert len(made) == 2
+    assert made[0] is not made[1]
+    assert list(graphed._recordings.values()) == [made[1]]
+
+
+def test_another_threads_first_call_is_waited_for_as_long_as_was_said(
+    torch: Torch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, ends = threading.Event(), threading.Event()
+
+    def watch(self: _graph._Recording, tensors: Any) -> str:
+        began.set()
+        ends.wait()
+        return "ran"
+
+    monkeypatch.setattr(_graph._Recording, "_watch", watch)
+    graphed = keel.torch.graph(lambda x: x, timeout=0.01)
+    results: list[Any] = []
+    other = threading.Thread(target=lambda: results.append(graphed(Tensor(1))))
+    other.start()
+    began.wait()
+    with pytest.raises(keel.WaitTimeoutError, match="runs the function for the first time"):
+        graphed(Tensor(1))
+    ends.set()
+    other.join()
+    assert results == ["ran"]
+    assert graphed(Tensor(1)) == "ran"
+
+
+def test_another_threads_recording_is_waited_for_as_long_as_was_said(torch: Torch) -> None:
+    recording, _ = _recording(torch, 0.01)
+    began, ends = threading.Event(), threading.Event()
+
+    def records() -> None:
+        with _graph._capturing:
+            began.set()
+            ends.wait()
+
+    other = threading.Thread(target=records)
+    other.start()
+    began.wait()
+    with pytest.raises(keel.WaitTimeoutError, match="still records"), recording._alone():
+        pass
+    ends.set()
+    other.join()
+    with recording._alone():
+        pass

@@ -12,11 +12,7 @@
 #include <span>
 
 #include "format.h"
-#include "keel/base/log.h"
-#include "keel/graph/executable.h"
-#include "keel/graph/rerecorder.h"
 #include "keel/hal/event.h"
-#include "keel/hal/graph.h"
 #include "keel/hal/instrumented.h"
 #include "keel/hal/module.h"
 #include "keel/hal/standard_kernels.h"
@@ -25,373 +21,42 @@
 namespace keel::cli {
 namespace {
 
-using graph::Argument;
-using graph::BindingAccess;
-using graph::BindingId;
-using graph::Policy;
 using hal::KernelArg;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::pair<Moving, std::string_view> kMovings[] = {
     {Moving::kNone, "none"}, {Moving::kOne, "one"}, {Moving::kHalf, "half"}, {Moving::kAll, "all"}};
-constexpr std::pair<Way, std::string_view> kWays[] = {
-    {Way::kBare, "bare"},     {Way::kEager, "eager"},          {Way::kRerecord, "re-record"},
-    {Way::kUpdate, "update"}, {Way::kResident, "resident"},    {Way::kInPlace, "in-place"},
-    {Way::kCopy, "copy"},     {Way::kCopyTable, "copy-table"}, {Way::kPatch, "patch"},
-    {Way::kRemap, "remap"},   {Way::kRetrace, "retrace"},      {Way::kAuto, "auto"}};
+constexpr std::pair<Way, std::string_view> kWays[] = {{Way::kBare, "bare"},
+                                                      {Way::kBareCopies, "bare-copies"},
+                                                      {Way::kEager, "eager"},
+                                                      {Way::kRerecord, "re-record"},
+                                                      {Way::kUpdate, "update"},
+                                                      {Way::kResident, "resident"},
+                                                      {Way::kInPlace, "in-place"},
+                                                      {Way::kCopy, "copy"},
+                                                      {Way::kCopyTable, "copy-table"},
+                                                      {Way::kPatch, "patch"},
+                                                      {Way::kRemap, "remap"},
+                                                      {Way::kRetrace, "retrace"},
+                                                      {Way::kAuto, "auto"}};
 
-// Of each kernel: so few that the time is that of launching.
-constexpr std::uint64_t kElements = 64;
-constexpr Bytes kUsed{kElements * sizeof(float)};
-constexpr hal::LaunchDims kDims{.grid = {1, 1, 1}, .block = {64, 1, 1}};
-
-constexpr std::uint32_t kMostBindings = 64;
-// Every other one is copied out as well.
-static_assert(kMostBindings + kMostBindings / 2 == hal::kernels::kMostRows,
-              "so that one more makes a table of the rows");
-// Buffers beyond those that a step uses: so many steps pass before a binding is again where it was,
-// more than there are traces in a slot's cache.
-constexpr std::uint32_t kSpare = 16;
-constexpr Bytes kSmall = 4_KiB;
-constexpr Bytes kLarge = 1_MiB;
-
-// Steps that are on their way at once: no more, so that nobody waits for a slot while the host's
-// time is taken.
-constexpr int kSlots = 4;
-constexpr std::uint64_t kBatch = kSlots;
+constexpr std::uint64_t kBatch = kGraphSlots;
 // Fewer than a device's queue holds; beyond that a launch waits.
 constexpr std::uint64_t kMostLaunches = 900;
-constexpr std::uint64_t kWarmUp = kSlots + 2;
-constexpr std::uint64_t kAutoWarmUp = 96;              // then it has chosen
-constexpr std::uint64_t kRetraceWarmUp = 10 * kSlots;  // then the caches of traces are full
+constexpr std::uint64_t kWarmUp = kGraphSlots + 2;
+constexpr std::uint64_t kAutoWarmUp = 96;                   // then it has chosen
+constexpr std::uint64_t kRetraceWarmUp = 10 * kGraphSlots;  // then the caches of traces are full
 constexpr std::uint64_t kCountedSteps = 2 * kBatch;
 constexpr int kTurns = 5;
 constexpr std::size_t kLeastRounds = 2;  // of a turn
 constexpr std::size_t kMostRounds = 2000;
 constexpr std::uint64_t kSpinMicros = 20'000;
 
-Deadline Patience() { return Deadline::After(std::chrono::seconds(60)); }
-
-struct Shape {
-  std::uint32_t commands = 0;
-  Moving moving = Moving::kNone;
-  Bytes bytes;
-  bool traced = false;
-  Way way = Way::kBare;
-
-  std::uint32_t bindings() const { return std::min(commands, kMostBindings); }
-  std::uint32_t moving_bindings() const {
-    switch (moving) {
-      case Moving::kNone:
-        return 0;
-      case Moving::kOne:
-        return 1;
-      case Moving::kHalf:
-        return bindings() / 2;
-      case Moving::kAll:
-        break;
-    }
-    return bindings();
-  }
-};
-
-// The device, its memory and a kernel, for all cases.
-struct Place {
-  static Result<std::shared_ptr<Place>> Create(std::shared_ptr<hal::Device> device,
-                                               const memory::AllocatorConfig& config) {
-    auto place = std::make_shared<Place>();
-    KEEL_ASSIGN(place->module, hal::Module::LoadStandard(device));
-    KEEL_ASSIGN(place->axpy, place->module.Find(hal::kernels::kAxpy));
-    KEEL_ASSIGN(place->spin, place->module.Find(hal::kernels::kSpin));
-    KEEL_ASSIGN(place->stream, hal::Stream::Create(device));
-    KEEL_ASSIGN(place->memory, memory::DeviceMemory::Create(device, config));
-    place->device = std::move(device);
-    return place;
-  }
-
-  std::shared_ptr<hal::Device> device;
-  hal::Module module;
-  hal::KernelHandle axpy;
-  hal::KernelHandle spin;
-  hal::Stream stream;
-  std::shared_ptr<memory::DeviceMemory> memory;
-};
-
-// The program's kernels at some addresses: each adds to one binding from another. Those with an
-// even number are read, the others written.
-std::uint32_t ReadBy(std::uint32_t command, std::uint32_t bindings) {
-  return 2 * command % bindings;
-}
-std::uint32_t WrittenBy(std::uint32_t command, std::uint32_t bindings) {
-  return (2 * command + 1) % bindings;
-}
-template <class Addresses>
-Status EnqueueKernels(hal::Device& device, hal::StreamHandle stream, hal::KernelHandle axpy,
-                      const Shape& shape, Addresses address) {
-  for (std::uint32_t i = 0; i < shape.commands; ++i) {
-    const std::array args = {KernelArg::In(address(ReadBy(i, shape.bindings())), kUsed),
-                             KernelArg::InOut(address(WrittenBy(i, shape.bindings())), kUsed),
-                             KernelArg::Value(0.5F), KernelArg::Value(kElements)};
-    KEEL_TRY(device.LaunchKernel(stream, {.kernel = axpy, .dims = kDims, .args = args}));
-  }
-  return OkStatus();
-}
-
-// Where the bindings are. The first few move: each step they are one buffer further.
-class Buffers {
- public:
-  Buffers() = default;
-  Buffers(const Buffers&) = delete;
-  Buffers& operator=(const Buffers&) = delete;
-  ~Buffers() {
-    if (place_ == nullptr) return;
-    Status status = place_->stream.Synchronize(Patience());
-    for (const graph::Buffer& buffer : buffers_) {
-      if (status.ok() && buffer.address) {
-        status = place_->memory->allocator().Free(buffer.address);
-      }
-    }
-    if (!status.ok()) {
-      Log(LogLevel::kWarn, "the benchmark's buffers could not be freed: " + status.ToString());
-    }
-  }
-
-  // Those that move are physical memory where that is remapped.
-  Status Allocate(std::shared_ptr<Place> place, const Shape& shape) {
-    place_ = std::move(place);
-    moving_ = shape.moving_bindings();
-    pool_ = moving_ == 0 ? 0 : moving_ + kSpare;
-    const std::shared_ptr<hal::Device>& device = place_->device;
-    const std::uint32_t all = pool_ + shape.bindings() - moving_;
-    for (std::uint32_t i = 0; i < all; ++i) {
-      graph::Buffer buffer{.size = shape.bytes};
-      if (shape.way == Way::kRemap && i < pool_) {
-        const auto size = AlignUp(shape.bytes, device->capabilities().granularity.minimum);
-        KEEL_ASSIGN(hal::PhysicalMemory physical, hal::PhysicalMemory::Create(device, *size));
-        buffer.memory = std::make_shared<const hal::PhysicalMemory>(std::move(physical));
-      } else {
-        KEEL_ASSIGN(buffer.address,
-                    place_->memory->allocator().Allocate(shape.bytes, place_->stream.get()));
-        KEEL_TRY(device->EnqueueFill(
-            place_->stream.get(), {.destination = buffer.address, .count = shape.bytes.count()}));
-      }
-      buffers_.push_back(std::move(buffer));
-    }
-    return place_->stream.Synchronize(Patience());
-  }
-
-  std::uint32_t moving() const { return moving_; }
-  const graph::Buffer& At(std::uint32_t binding, std::uint64_t step) const {
-    return binding < moving_ ? buffers_[(binding + step) % pool_]
-                             : buffers_[pool_ + binding - moving_];
-  }
-
- private:
-  std::shared_ptr<Place> place_;
-  std::uint32_t moving_ = 0;
-  std::uint32_t pool_ = 0;
-  std::vector<graph::Buffer> buffers_;
-};
-
-// One way to run the steps.
-class Runner {
- public:
-  Runner() = default;
-  virtual ~Runner() = default;
-  Runner(const Runner&) = delete;
-  Runner& operator=(const Runner&) = delete;
-  // Queues one.
-  virtual Status Step(std::uint64_t step) = 0;
-  // By the last step.
-  virtual Bytes copied() const { return Bytes(0); }
-};
-
-class Bare : public Runner {
- public:
-  static Result<std::unique_ptr<Bare>> Create(const std::shared_ptr<Place>& place,
-                                              const Shape& shape, const Buffers& buffers) {
-    auto made = std::make_unique<Bare>();
-    made->stream_ = place->stream.get();
-    KEEL_ASSIGN(hal::Capture capture, hal::Capture::Begin(place->device, made->stream_));
-    KEEL_TRY(EnqueueKernels(*place->device, made->stream_, place->axpy, shape,
-                            [&](std::uint32_t binding) { return buffers.At(binding, 0).address; }));
-    KEEL_ASSIGN(const hal::Graph graph, capture.End());
-    KEEL_ASSIGN(made->exec_, hal::GraphExec::Create(graph));
-    return made;
-  }
-  Status Step(std::uint64_t /*step*/) override { return exec_.Launch(stream_); }
-
- private:
-  hal::StreamHandle stream_;
-  hal::GraphExec exec_;
-};
-
-class Eager : public Runner {
- public:
-  Eager(std::shared_ptr<Place> place, const Shape& shape, const Buffers& buffers)
-      : place_(std::move(place)), shape_(shape), buffers_(buffers) {}
-  Status Step(std::uint64_t step) override {
-    return EnqueueKernels(
-        *place_->device, place_->stream.get(), place_->axpy, shape_,
-        [&](std::uint32_t binding) { return buffers_.At(binding, step).address; });
-  }
-
- private:
-  const std::shared_ptr<Place> place_;
-  const Shape shape_;
-  const Buffers& buffers_;
-};
-
-class Rerecorded : public Runner {
- public:
-  Rerecorded(std::unique_ptr<graph::Rerecorder> rerecorder, hal::StreamHandle stream,
-             const Shape& shape, const Buffers& buffers)
-      : rerecorder_(std::move(rerecorder)), stream_(stream), buffers_(buffers) {
-    for (std::uint32_t i = 0; i < shape.bindings(); ++i) {
-      addresses_.push_back(buffers.At(i, 0).address);
-    }
-  }
-  Status Step(std::uint64_t step) override {
-    for (std::uint32_t i = 0; i < buffers_.moving(); ++i) {
-      addresses_[i] = buffers_.At(i, step).address;
-    }
-    return rerecorder_->Run(stream_, addresses_);
-  }
-
- private:
-  const std::unique_ptr<graph::Rerecorder> rerecorder_;
-  const hal::StreamHandle stream_;
-  const Buffers& buffers_;
-  std::vector<DeviceAddress> addresses_;
-};
-
-class Replayed : public Runner {
- public:
-  Replayed(std::unique_ptr<graph::Executable> executable, hal::StreamHandle stream,
-           const Buffers& buffers)
-      : executable_(std::move(executable)), stream_(stream), buffers_(buffers) {}
-  Status Step(std::uint64_t step) override {
-    KEEL_ASSIGN(graph::Lease lease, executable_->Acquire(stream_, Patience()));
-    for (std::uint32_t i = 0; i < buffers_.moving(); ++i) {
-      KEEL_TRY(lease.Bind(BindingId{i}, buffers_.At(i, step)));
-    }
-    KEEL_TRY(lease.Launch(Patience()));
-    copied_ = lease.report().copied_in + lease.report().copied_out;
-    return OkStatus();
-  }
-  Bytes copied() const override { return copied_; }
-
- private:
-  const std::unique_ptr<graph::Executable> executable_;
-  const hal::StreamHandle stream_;
-  const Buffers& buffers_;
-  Bytes copied_;
-};
-
-Policy PolicyOf(Way way) {
-  switch (way) {
-    case Way::kResident:
-      return Policy::kResident;
-    case Way::kInPlace:
-      return Policy::kInPlace;
-    case Way::kCopy:
-    case Way::kCopyTable:
-      return Policy::kCopy;
-    case Way::kPatch:
-      return Policy::kPatch;
-    case Way::kRemap:
-      return Policy::kRemap;
-    case Way::kRetrace:
-      return Policy::kRetrace;
-    case Way::kBare:
-    case Way::kEager:
-    case Way::kRerecord:
-    case Way::kUpdate:
-    case Way::kAuto:
-      break;
-  }
-  return Policy::kAuto;
-}
-
-Result<std::shared_ptr<const graph::Program>> MakeProgram(const Place& place, const Shape& shape) {
-  graph::ProgramBuilder builder("bench");
-  std::vector<graph::Operand> uses;
-  for (std::uint32_t i = 0; i < shape.bindings(); ++i) {
-    const bool written = i % 2 != 0;
-    graph::BindingSpec spec{.name = fmt::format("b{}", i),
-                            .size = shape.bytes,
-                            .access = written ? BindingAccess::kInOut : BindingAccess::kIn,
-                            .policy = PolicyOf(shape.way)};
-    if (shape.way == Way::kRemap && i >= shape.moving_bindings()) {
-      spec.access = BindingAccess::kResident;
-      spec.policy = Policy::kAuto;
-    }
-    uses.push_back({.binding = builder.Bind(std::move(spec)),
-                    .access = written ? hal::Access::kReadWrite : hal::Access::kRead});
-  }
-  if (shape.way == Way::kCopyTable) {
-    // Nobody's: it is there for its row.
-    builder.Bind({.name = "extra", .size = kUsed, .policy = Policy::kCopy});
-  }
-  if (shape.traced) {
-    builder.Traced(
-        "kernels", std::move(uses), [axpy = place.axpy, shape](const graph::TraceContext& context) {
-          return EnqueueKernels(
-              context.device(), context.stream(), axpy, shape,
-              [&](std::uint32_t binding) { return context.address(BindingId{binding}); });
-        });
-  } else {
-    for (std::uint32_t i = 0; i < shape.commands; ++i) {
-      const BindingId read{ReadBy(i, shape.bindings())};
-      const BindingId written{WrittenBy(i, shape.bindings())};
-      builder.Kernel(
-          place.axpy, kDims,
-          {Argument::In(read, Bytes(0), kUsed), Argument::InOut(written, Bytes(0), kUsed),
-           Argument::Value(0.5F), Argument::Value(kElements)});
-    }
-  }
-  return std::move(builder).Build();
-}
-
-Result<std::unique_ptr<Runner>> MakeRunner(const std::shared_ptr<Place>& place, const Shape& shape,
-                                           const Buffers& buffers) {
-  const hal::StreamHandle stream = place->stream.get();
-  std::unique_ptr<Runner> runner;
-  if (shape.way == Way::kBare) {
-    KEEL_ASSIGN(runner, Bare::Create(place, shape, buffers));
-    return runner;
-  }
-  if (shape.way == Way::kEager) {
-    runner = std::make_unique<Eager>(place, shape, buffers);
-    return runner;
-  }
-  KEEL_ASSIGN(auto program, MakeProgram(*place, shape));
-  if (shape.way == Way::kRerecord || shape.way == Way::kUpdate) {
-    KEEL_ASSIGN(auto rerecorder, graph::Rerecorder::Create(program, place->memory,
-                                                           shape.way == Way::kUpdate
-                                                               ? graph::Rerecording::kUpdate
-                                                               : graph::Rerecording::kInstantiate));
-    runner = std::make_unique<Rerecorded>(std::move(rerecorder), stream, shape, buffers);
-    return runner;
-  }
-  KEEL_ASSIGN(auto executable,
-              graph::Executable::Create(program, place->memory, {.slots = kSlots}));
-  if (shape.way != Way::kInPlace) {
-    for (std::uint32_t i = buffers.moving(); i < shape.bindings(); ++i) {
-      KEEL_TRY(executable->Bind(BindingId{i}, buffers.At(i, 0)));
-    }
-  }
-  if (shape.way == Way::kCopyTable) {
-    KEEL_TRY(executable->Bind(BindingId{shape.bindings()}, buffers.At(0, 0)));
-  }
-  runner = std::make_unique<Replayed>(std::move(executable), stream, buffers);
-  return runner;
-}
-
 // A runner, its buffers, and how far it is.
 class Trial {
  public:
-  static Result<std::unique_ptr<Trial>> Create(std::shared_ptr<Place> place, const Shape& shape) {
+  static Result<std::unique_ptr<Trial>> Create(std::shared_ptr<GraphPlace> place,
+                                               const GraphShape& shape) {
     auto trial = std::make_unique<Trial>();
     trial->place_ = std::move(place);
     KEEL_TRY(trial->buffers_.Allocate(trial->place_, shape));
@@ -498,17 +163,17 @@ class Trial {
     return OkStatus();
   }
 
-  std::shared_ptr<Place> place_;
-  Buffers buffers_;
-  std::unique_ptr<Runner> runner_;
+  std::shared_ptr<GraphPlace> place_;
+  GraphBuffers buffers_;
+  std::unique_ptr<GraphRunner> runner_;
   std::uint64_t batch_ = 1;
   std::uint64_t step_ = 0;
 };
 
 // Two places: calls are counted apart from what is timed.
 struct Setup {
-  std::shared_ptr<Place> timed;
-  std::shared_ptr<Place> counted;
+  std::shared_ptr<GraphPlace> timed;
+  std::shared_ptr<GraphPlace> counted;
   std::shared_ptr<hal::InstrumentedDevice> counter;
   std::chrono::microseconds budget{0};
 };
@@ -517,7 +182,7 @@ struct Setup {
 // same for seconds: what is compared was measured side by side.
 class Group {
  public:
-  Group(Setup setup, std::vector<Shape> shapes)
+  Group(Setup setup, std::vector<GraphShape> shapes)
       : setup_(std::move(setup)), shapes_(std::move(shapes)) {}
 
   // The first call measures all.
@@ -534,7 +199,7 @@ class Group {
 
  private:
   Status Measure() {
-    for (const Shape& shape : shapes_) {
+    for (const GraphShape& shape : shapes_) {
       GraphCost& cost = costs_.emplace_back(GraphCost{.commands = shape.commands,
                                                       .moving = shape.moving,
                                                       .bytes = shape.bytes,
@@ -544,7 +209,7 @@ class Group {
       KEEL_TRY(trial->Count(*setup_.counter, cost));
     }
     std::vector<std::unique_ptr<Trial>> trials;
-    for (const Shape& shape : shapes_) {
+    for (const GraphShape& shape : shapes_) {
       KEEL_ASSIGN(trials.emplace_back(), Trial::Create(setup_.timed, shape));
     }
     std::vector<std::vector<double>> host(trials.size());
@@ -564,16 +229,18 @@ class Group {
   }
 
   const Setup setup_;
-  const std::vector<Shape> shapes_;
+  const std::vector<GraphShape> shapes_;
   std::vector<GraphCost> costs_;
 };
 
-bool MakesSense(const Shape& shape, const hal::Capabilities& can) {
+bool MakesSense(const GraphShape& shape, const hal::Capabilities& can) {
   const std::uint32_t moving = shape.moving_bindings();
   switch (shape.way) {
     case Way::kResident:
     case Way::kInPlace:
       return moving == 0;
+    case Way::kBareCopies:
+      return moving != 0;
     case Way::kCopyTable:
       return shape.bindings() == kMostBindings;
     case Way::kUpdate:
@@ -581,7 +248,7 @@ bool MakesSense(const Shape& shape, const hal::Capabilities& can) {
     case Way::kPatch:
       return !shape.traced && can.node_update;
     case Way::kRemap:
-      return moving != 0 && shape.bytes == kLarge && can.virtual_memory;
+      return moving != 0 && shape.bytes == kLargeBuffer && can.virtual_memory;
     case Way::kRetrace:
       return shape.traced;
     case Way::kBare:
@@ -627,21 +294,21 @@ Result<std::vector<GraphCase>> GraphCases(const BenchSetting& setting,
     return Unimplemented(fmt::format("this device has no {}", can.kernels ? "graphs" : "kernels"));
   }
   Setup setup{.budget = std::chrono::milliseconds(options.quick ? 4 : 30)};
-  KEEL_ASSIGN(setup.timed, Place::Create(setting.device, setting.config));
+  KEEL_ASSIGN(setup.timed, GraphPlace::Create(setting.device, setting.config));
   setup.counter = hal::Instrumented(setting.device);
-  KEEL_ASSIGN(setup.counted, Place::Create(setup.counter, setting.config));
+  KEEL_ASSIGN(setup.counted, GraphPlace::Create(setup.counter, setting.config));
   std::vector<GraphCase> cases;
   for (const bool traced : {false, true}) {
     for (const std::uint32_t commands : kGraphCommands) {
       const bool long_one = commands > 100 && options.commands.empty();
       if (!Wanted(options.commands, commands) || (options.quick && long_one)) continue;
-      for (const Bytes bytes : {kSmall, kLarge}) {
-        if (options.quick && bytes == kLarge) continue;
+      for (const Bytes bytes : {kSmallBuffer, kLargeBuffer}) {
+        if (options.quick && bytes == kLargeBuffer) continue;
         for (const auto& [moving, moving_name] : kMovings) {
           if (!Wanted(options.moving, std::string(moving_name))) continue;
-          std::vector<Shape> shapes;
+          std::vector<GraphShape> shapes;
           for (const auto& [way, way_name] : kWays) {
-            const Shape shape{commands, moving, bytes, traced, way};
+            const GraphShape shape{commands, moving, bytes, traced, way};
             if (!Wanted(options.ways, std::string(way_name)) || !MakesSense(shape, can)) continue;
             shapes.push_back(shape);
           }

@@ -9,29 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "graph_ways.h"
 #include "keel/base/bytes.h"
 #include "keel/base/result.h"
 #include "measure.h"
 
 namespace keel::cli {
 
-// How many of a program's bindings have another address in each step.
-enum class Moving : std::uint8_t { kNone, kOne, kHalf, kAll };
-// What is done about it; graph::Policy and what there is without Keel.
-enum class Way : std::uint8_t {
-  kBare,      // a graph made by hand and launched, whatever moves: what the others are measured by
-  kEager,     // no graph: every kernel is launched
-  kRerecord,  // captured and instantiated in every step
-  kUpdate,    // captured in every step, the instantiated graph updated
-  kResident,  // where nothing moves, as for kInPlace
-  kInPlace,
-  kCopy,
-  kCopyTable,  // kCopy with one row more than go with the launch: the graph looks them up
-  kPatch,
-  kRemap,
-  kRetrace,
-  kAuto,
-};
 std::string_view MovingName(Moving moving);  // "half"
 std::string_view WayName(Way way);           // "re-record"
 // All there are, in the order in which they are measured.

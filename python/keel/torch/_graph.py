@@ -12,7 +12,7 @@ from typing import Any, overload
 
 from keel import _keel
 from keel import graph as graphs
-from keel.errors import Error, StateError
+from keel.errors import DeviceLostError, Error, StateError, WaitTimeoutError
 
 #: The binding that stands for what the function returns, and tells slots apart.
 _TOKEN = "token"
@@ -32,6 +32,15 @@ class _Threads(threading.local):
 
 
 _threads = _Threads()
+
+
+class _ClosedError(Exception):
+    """A recording ended between a call's finding it and its beginning."""
+
+
+def _take(lock: Any, timeout: float | None, doing: str) -> None:
+    if not lock.acquire(timeout=-1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)):
+        raise WaitTimeoutError(f"another thread still {doing} after {timeout} s: nothing was done")
 
 
 @overload
@@ -84,8 +93,8 @@ def graph(
     was used longest ago goes.
 
     A call waits where its slot's last step runs on another stream, and where another thread's call
-    records: for at most ``timeout`` seconds each, and then it raises WaitTimeoutError and nothing
-    was launched. None: for as long as it takes.
+    runs the function as it is or records: for at most ``timeout`` seconds each, and then it raises
+    WaitTimeoutError and nothing was launched. None: for as long as it takes.
 
     What it returns stays as it is for as long as somebody has it: a slot whose result is in use is
     left alone. While a caller keeps as many results as there are slots, further ones are copies,
@@ -164,19 +173,24 @@ class Graphed:
             torch.is_autocast_enabled() and torch.get_autocast_dtype("cuda"),
             self._module and self._function.training,  # type: ignore[attr-defined]
         )
-        try:
-            recording = self._recordings.get(key)
-        except TypeError:
-            raise TypeError(
-                "arguments that are no tensors are part of the recording, and must be hashable"
-            ) from None
-        if recording is None:
-            recording = self._begin(key, tensors, leaves, spec)
-        elif len(self._recordings) > 1:
-            with self._lock:
-                if key in self._recordings:  # another thread's call may have taken its place
-                    self._recordings.move_to_end(key)
-        result = recording.run(tensors)
+        while True:
+            try:
+                recording = self._recordings.get(key)
+            except TypeError:
+                raise TypeError(
+                    "arguments that are no tensors are part of the recording, and must be hashable"
+                ) from None
+            if recording is None:
+                recording = self._begin(key, tensors, leaves, spec)
+            elif len(self._recordings) > 1:
+                with self._lock:
+                    if key in self._recordings:  # another thread's call may have taken its place
+                        self._recordings.move_to_end(key)
+            try:
+                result = recording.run(tensors)
+                break
+            except _ClosedError:
+                continue  # another thread's call took its place, or closed it
         for i, tensor in given:
             if recording.written[i]:
                 tensor.copy_(tensors[i])
@@ -198,7 +212,8 @@ class Graphed:
                 if len(self._recordings) > self._most:
                     _, gone = self._recordings.popitem(last=False)  # used longest ago
         if gone is not None:
-            gone.close()
+            with contextlib.suppress(WaitTimeoutError):  # it ends later
+                gone.close(0)
         _end_late(self._torch)
         return recording
 
@@ -211,12 +226,20 @@ class Graphed:
 
     def close(self) -> None:
         """Give the graphs and their memory back, as far as no results are in use; those keep theirs
-        until they go. The next call begins anew."""
+        until they go. It waits for the calls that still run on the device, but for nothing else
+        there; WaitTimeoutError after the graph's ``timeout``, and then they go later. The next call
+        begins anew."""
         with self._lock:
             recordings = list(self._recordings.values())
             self._recordings.clear()
+        late: WaitTimeoutError | None = None
         for recording in recordings:
-            recording.close()
+            try:
+                recording.close(self._timeout)
+            except WaitTimeoutError as error:
+                late = error
+        if late is not None:
+            raise late
 
     def __del__(self) -> None:
         with contextlib.suppress(Error):  # a lost device has nothing left to give back
@@ -304,15 +327,20 @@ class _Recording:
         self.written = [False] * len(tensors)
         self._random = False
         self._users = 0  # calls under way, and results that are in a slot
+        self._closed = False
         self._replays: dict[int, _Replay] = {}
         self._executable: graphs.Executable | None = None
         self._spare: graphs.Executable | None = None  # for calls whose results are copied
+        self._ending: list[graphs.Executable] = []  # those two, once it is closed
         self._token = len(tensors)  # the number of its binding, after those of the arguments
 
     # --- A call ---
 
     def run(self, tensors: Sequence[Any]) -> Any:
-        with self._lock:
+        _take(self._lock, self._timeout, "runs the function for the first time")
+        try:
+            if self._closed:
+                raise _ClosedError
             if self._executable is None:
                 if self._warm_up > 0:
                     return self._watch(tensors)
@@ -327,6 +355,8 @@ class _Recording:
                     self._spare = self._make(1)
                 executable = self._spare
             self._users += 1
+        finally:
+            self._lock.release()
         hold = None
         try:
             hold = self._launch(executable, replays, tensors)
@@ -357,9 +387,10 @@ class _Recording:
         """A call is over, or its results are gone."""
         with self._lock:
             self._users -= 1
-            last = self._users == 0 and self._executable is None
+            last = self._users == 0 and self._closed
         if last:
-            self._end()
+            with contextlib.suppress(WaitTimeoutError):  # it ends later
+                self._end(self._timeout)
 
     def _without_gradients(self, result: Any) -> Any:
         torch = self._torch
@@ -418,7 +449,7 @@ class _Recording:
         addresses = call.addresses
         inputs = [self._at(addresses[i], *like) for i, like in enumerate(self._like)]
         captured = torch.cuda.CUDAGraph(keep_graph=not self._random)
-        with _capturing, torch.cuda.device(self._device), self._capture(captured):
+        with self._alone(), torch.cuda.device(self._device), self._capture(captured):
             # A cast that autocast keeps would be gone when the graph is replayed.
             torch.clear_autocast_cache()
             cast = torch.is_autocast_enabled()
@@ -434,6 +465,14 @@ class _Recording:
             outputs = [None if leaf is None else leaf.detach().contiguous() for leaf in leaves]
         self._replays[addresses[self._token]] = _Replay(captured, inputs, outputs, spec)
         return 0 if self._random else int(captured.raw_cuda_graph())
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        _take(_capturing, self._timeout, "records")
+        try:
+            yield
+        finally:
+            _capturing.release()
 
     @contextlib.contextmanager
     def _capture(self, captured: Any) -> Iterator[None]:
@@ -490,45 +529,63 @@ class _Recording:
                 stats[name] += value
         return stats
 
-    def close(self) -> None:
+    def close(self, timeout: float | None) -> None:
+        """What is in use ends with its last user."""
         with self._lock:
-            executables = [each for each in (self._executable, self._spare) if each is not None]
+            if self._closed:
+                return
+            self._closed = True
+            self._ending = [each for each in (self._executable, self._spare) if each is not None]
             self._executable = self._spare = None
             unused = self._users == 0
-        if not executables:
-            return
-        for executable in executables:
-            # What is in use ends with its last user.
-            with contextlib.suppress(StateError):
-                executable.close()
-        del executables, executable
         if unused:
-            self._end()
+            self._end(timeout)
+            return
+        for executable in self._ending:
+            with contextlib.suppress(DeviceLostError, StateError, WaitTimeoutError):
+                executable.close(0)
 
-    def _end(self) -> None:
-        _late.append(self)
+    def _end(self, timeout: float | None) -> None:
+        if self._torch.cuda.is_current_stream_capturing():
+            _late.append(self)
+            return
+        try:
+            self.free(timeout)
+        except BaseException:
+            _late.append(self)
+            raise
         _end_late(self._torch)
 
-    def free(self) -> None:
-        # Whoever read results may have done so on any stream.
-        self._torch.cuda.synchronize(self._device)
+    def free(self, timeout: float | None) -> None:
+        """Give back what it has, when its calls have ended on the device: theirs only, because to
+        wait for the whole device would break a capture that any other thread is in."""
+        for executable in self._ending:
+            with contextlib.suppress(DeviceLostError):  # which ends its calls, too
+                executable.close(timeout)
+        self._ending = []
         self._replays.clear()
 
 
-#: What ended, but keeps its memory: waiting for the device would break the capture that the thread
-#: is in, perhaps with no idea of what its destructors do.
+#: What ended, but keeps its memory: the device was not done with it in time, or the thread was in a
+#: capture, perhaps with no idea of what its destructors do.
 _late: list[_Recording] = []
 
 
 def _end_late(torch: Any) -> None:
+    """Those that the device is done with by now."""
     if torch.cuda.is_current_stream_capturing():
         return  # whatever ends next, or is recorded, frees it
-    while True:
+    for _ in range(len(_late)):
         try:
-            recording = _late.pop()
+            recording = _late.pop(0)
         except IndexError:  # others take from it, too
             return
-        recording.free()
+        try:
+            recording.free(0)
+        except BaseException as error:
+            _late.append(recording)
+            if not isinstance(error, WaitTimeoutError):
+                raise
 
 
 class _Hold:
