@@ -47,20 +47,23 @@ constexpr std::uint64_t kWarmUp = kGraphSlots + 2;
 constexpr std::uint64_t kAutoWarmUp = 96;                   // then it has chosen
 constexpr std::uint64_t kRetraceWarmUp = 10 * kGraphSlots;  // then the caches of traces are full
 constexpr std::uint64_t kCountedSteps = 2 * kBatch;
-constexpr int kTurns = 5;
+// What a kernel takes depends on where its bytes lie: on a real device two sets of addresses differ
+// by a hundredth and more, so each way is measured with several.
+constexpr int kPlacements = 5;
+constexpr int kTurns = 5;                // of all placements together
 constexpr std::size_t kLeastRounds = 2;  // of a turn
 constexpr std::size_t kMostRounds = 2000;
 constexpr std::uint64_t kSpinMicros = 20'000;
 
-// A runner, its buffers, and how far it is.
+// A runner, and how far it is.
 class Trial {
  public:
   static Result<std::unique_ptr<Trial>> Create(std::shared_ptr<GraphPlace> place,
-                                               const GraphShape& shape) {
+                                               const GraphShape& shape,
+                                               const GraphBuffers& buffers) {
     auto trial = std::make_unique<Trial>();
     trial->place_ = std::move(place);
-    KEEL_TRY(trial->buffers_.Allocate(trial->place_, shape));
-    KEEL_ASSIGN(trial->runner_, MakeRunner(trial->place_, shape, trial->buffers_));
+    KEEL_ASSIGN(trial->runner_, MakeRunner(trial->place_, shape, buffers));
     const std::uint64_t launches = shape.way == Way::kEager ? shape.commands : 1;
     trial->batch_ = std::clamp<std::uint64_t>(kMostLaunches / launches, 1, kBatch);
     const std::uint64_t steps = shape.way == Way::kAuto      ? kAutoWarmUp
@@ -164,10 +167,31 @@ class Trial {
   }
 
   std::shared_ptr<GraphPlace> place_;
-  GraphBuffers buffers_;
   std::unique_ptr<GraphRunner> runner_;
   std::uint64_t batch_ = 1;
   std::uint64_t step_ = 0;
+};
+
+// The ways of a group with one set of buffers: what works where the caller's buffers are does so at
+// the same addresses.
+class Placement {
+ public:
+  static Result<std::unique_ptr<Placement>> Create(const std::shared_ptr<GraphPlace>& place,
+                                                   const std::vector<GraphShape>& shapes) {
+    auto made = std::make_unique<Placement>();
+    for (const GraphShape& shape : shapes) {
+      GraphBuffers& buffers = shape.way == Way::kRemap ? made->physical_ : made->buffers_;
+      if (buffers.empty()) KEEL_TRY(buffers.Allocate(place, shape));
+      KEEL_ASSIGN(made->trials_.emplace_back(), Trial::Create(place, shape, buffers));
+    }
+    return made;
+  }
+  Trial& at(std::size_t i) { return *trials_[i]; }
+
+ private:
+  GraphBuffers buffers_;
+  GraphBuffers physical_;  // those that are remapped
+  std::vector<std::unique_ptr<Trial>> trials_;
 };
 
 // Two places: calls are counted apart from what is timed.
@@ -199,32 +223,38 @@ class Group {
 
  private:
   Status Measure() {
-    for (const GraphShape& shape : shapes_) {
-      GraphCost& cost = costs_.emplace_back(GraphCost{.commands = shape.commands,
-                                                      .moving = shape.moving,
-                                                      .bytes = shape.bytes,
-                                                      .traced = shape.traced,
-                                                      .way = shape.way});
-      KEEL_ASSIGN(const auto trial, Trial::Create(setup_.counted, shape));
-      KEEL_TRY(trial->Count(*setup_.counter, cost));
-    }
-    std::vector<std::unique_ptr<Trial>> trials;
-    for (const GraphShape& shape : shapes_) {
-      KEEL_ASSIGN(trials.emplace_back(), Trial::Create(setup_.timed, shape));
-    }
-    std::vector<std::vector<double>> host(trials.size());
-    std::vector<std::vector<double>> device(trials.size());
-    for (int turn = 0; turn < kTurns; ++turn) {
-      for (std::size_t k = 0; k < trials.size(); ++k) {
-        const std::size_t i = turn % 2 == 0 ? k : trials.size() - 1 - k;
-        KEEL_TRY(trials[i]->HostRounds(setup_.budget / kTurns, host[i]));
-        KEEL_TRY(trials[i]->DeviceRounds(setup_.budget / kTurns, device[i]));
+    {
+      KEEL_ASSIGN(const auto counted, Placement::Create(setup_.counted, shapes_));
+      for (std::size_t i = 0; i < shapes_.size(); ++i) {
+        const GraphShape& shape = shapes_[i];
+        GraphCost& cost = costs_.emplace_back(GraphCost{.commands = shape.commands,
+                                                        .moving = shape.moving,
+                                                        .bytes = shape.bytes,
+                                                        .traced = shape.traced,
+                                                        .way = shape.way});
+        KEEL_TRY(counted->at(i).Count(*setup_.counter, cost));
       }
     }
-    for (std::size_t i = 0; i < trials.size(); ++i) {
-      costs_[i].host_us = Median(std::move(host[i]));
-      costs_[i].device_us = Median(std::move(device[i]));
+    // All are kept, so that each has addresses of its own.
+    std::vector<std::unique_ptr<Placement>> placements;
+    std::vector<std::vector<double>> host(shapes_.size());
+    const int count = setup_.timed->device->info().simulated ? 1 : kPlacements;
+    for (int p = 0; p < count; ++p) {
+      KEEL_ASSIGN(placements.emplace_back(), Placement::Create(setup_.timed, shapes_));
+      std::vector<std::vector<double>> device(shapes_.size());
+      for (int turn = p; turn < kTurns; turn += count) {
+        for (std::size_t k = 0; k < shapes_.size(); ++k) {
+          const std::size_t i = turn % 2 == 0 ? k : shapes_.size() - 1 - k;
+          Trial& trial = placements.back()->at(i);
+          KEEL_TRY(trial.HostRounds(setup_.budget / kTurns, host[i]));
+          KEEL_TRY(trial.DeviceRounds(setup_.budget / kTurns, device[i]));
+        }
+      }
+      for (std::size_t i = 0; i < shapes_.size(); ++i) {
+        costs_[i].device_us += Median(std::move(device[i])) / count;
+      }
     }
+    for (std::size_t i = 0; i < shapes_.size(); ++i) costs_[i].host_us = Median(std::move(host[i]));
     return OkStatus();
   }
 

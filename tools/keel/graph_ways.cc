@@ -116,59 +116,72 @@ Status GraphBuffers::Allocate(std::shared_ptr<GraphPlace> place, const GraphShap
 
 namespace {
 
-// With the driver's own copies, where they are wanted: of what moves into a home, side by side,
-// before the kernels, and what is written out again after them.
+// With the driver's own copies, where they are wanted: of as many bytes as move, before the
+// kernels, and of as many as are written of those, after them. Each is one piece, which no other
+// way has, and nobody reads what is copied.
 class Bare : public GraphRunner {
  public:
   static Result<std::unique_ptr<Bare>> Create(const std::shared_ptr<GraphPlace>& place,
                                               const GraphShape& shape,
                                               const GraphBuffers& buffers) {
     auto made = std::make_unique<Bare>();
-    made->stream_ = place->stream.get();
-    const bool copies = shape.way == Way::kBareCopies;
-    if (copies) {
-      GraphShape still = shape;
-      still.moving = Moving::kNone;
-      KEEL_TRY(made->homes_.Allocate(place, still));
-    }
-    const auto home = [&](std::uint32_t binding) {
-      return (copies ? made->homes_ : buffers).At(binding, 0).address;
-    };
+    made->place_ = place;
     hal::Device& device = *place->device;
     KEEL_ASSIGN(const hal::Graph graph, hal::Graph::Create(place->device));
-    std::vector<hal::NodeHandle> before;
-    const auto copy = [&](DeviceAddress to, DeviceAddress from) {
-      made->copied_ += shape.bytes;
-      const auto on = [&](DeviceAddress address) {
-        return hal::Location::On(device.id(), address);
-      };
-      return device.AddNode(graph.get(), before, hal::Copy{on(to), on(from), shape.bytes});
+    std::optional<hal::NodeHandle> before;
+    const auto add = [&](const hal::Command& command) -> Status {
+      const std::span<const hal::NodeHandle> dependencies =
+          before ? std::span(&*before, 1) : std::span<const hal::NodeHandle>();
+      KEEL_ASSIGN(before, device.AddNode(graph.get(), dependencies, command));
+      return OkStatus();
     };
-    if (copies) {
-      std::vector<hal::NodeHandle> copied;
-      for (std::uint32_t i = 0; i < shape.moving_bindings(); ++i) {
-        KEEL_ASSIGN(copied.emplace_back(), copy(home(i), buffers.At(i, 0).address));
-      }
-      before = std::move(copied);
+    const std::uint32_t moving = shape.way == Way::kBareCopies ? shape.moving_bindings() : 0;
+    const Bytes in = shape.bytes * moving;
+    if (moving != 0) {
+      KEEL_TRY(made->AllocateBlocks(in));
+      KEEL_TRY(add(made->CopyOf(0, in)));
     }
+    const auto address = [&](std::uint32_t binding) { return buffers.At(binding, 0).address; };
     for (std::uint32_t i = 0; i < shape.commands; ++i) {
-      const auto args = KernelArgs(i, shape, home);
-      const hal::KernelLaunch launch{.kernel = place->axpy, .dims = kDims, .args = args};
-      KEEL_ASSIGN(const hal::NodeHandle node, device.AddNode(graph.get(), before, launch));
-      before = {node};
+      const auto args = KernelArgs(i, shape, address);
+      KEEL_TRY(add(hal::KernelLaunch{.kernel = place->axpy, .dims = kDims, .args = args}));
     }
-    for (std::uint32_t i = 0; copies && i < shape.moving_bindings(); ++i) {
-      if (Written(i)) KEEL_TRY(copy(buffers.At(i, 0).address, home(i)).status());
-    }
+    const Bytes out = shape.bytes * (moving / 2);  // every other one is written
+    if (!out.empty()) KEEL_TRY(add(made->CopyOf(1, out)));
+    made->copied_ = in + out;
     KEEL_ASSIGN(made->exec_, hal::GraphExec::Create(graph));
     return made;
   }
-  Status Step(std::uint64_t /*step*/) override { return exec_.Launch(stream_); }
+  ~Bare() override {
+    Status status = place_->stream.Synchronize(Patience());
+    for (const DeviceAddress block : blocks_) {
+      if (status.ok()) status = place_->memory->allocator().Free(block);
+    }
+    if (!status.ok()) {
+      Log(LogLevel::kWarn, "the benchmark's blocks could not be freed: " + status.ToString());
+    }
+  }
+  Status Step(std::uint64_t /*step*/) override { return exec_.Launch(place_->stream.get()); }
   Bytes copied() const override { return copied_; }
 
  private:
-  GraphBuffers homes_;
-  hal::StreamHandle stream_;
+  Status AllocateBlocks(Bytes size) {
+    for (int i = 0; i < 2; ++i) {
+      KEEL_ASSIGN(const DeviceAddress block,
+                  place_->memory->allocator().Allocate(size, place_->stream.get()));
+      blocks_.push_back(block);
+    }
+    return OkStatus();
+  }
+  hal::Copy CopyOf(std::size_t to, Bytes size) const {
+    const auto on = [&](std::size_t i) {
+      return hal::Location::On(place_->device->id(), blocks_[i]);
+    };
+    return {on(to), on(1 - to), size};
+  }
+
+  std::shared_ptr<GraphPlace> place_;
+  std::vector<DeviceAddress> blocks_;
   hal::GraphExec exec_;
   Bytes copied_;
 };

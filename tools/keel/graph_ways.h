@@ -21,11 +21,13 @@ enum class Moving : std::uint8_t { kNone, kOne, kHalf, kAll };
 // What is done about it; graph::Policy and what there is without Keel.
 enum class Way : std::uint8_t {
   kBare,  // a graph made by hand and launched, whatever moves: what the others are measured by
-  kBareCopies,  // that, with the driver's own copies of what moves: fixed addresses, copied by hand
-  kEager,       // no graph: every kernel is launched
-  kRerecord,    // captured and instantiated in every step
-  kUpdate,      // captured in every step, the instantiated graph updated
-  kResident,    // where nothing moves, as for kInPlace
+  // That, with as many bytes copied as move, by the driver in one piece in and one out: what its
+  // memory takes for them.
+  kBareCopies,
+  kEager,     // no graph: every kernel is launched
+  kRerecord,  // captured and instantiated in every step
+  kUpdate,    // captured in every step, the instantiated graph updated
+  kResident,  // where nothing moves, as for kInPlace
   kInPlace,
   kCopy,
   kCopyTable,  // kCopy with one row more than go with the launch: the graph looks them up
@@ -91,6 +93,7 @@ class GraphBuffers {
   // Those that move are physical memory where that is remapped.
   Status Allocate(std::shared_ptr<GraphPlace> place, const GraphShape& shape);
 
+  bool empty() const { return buffers_.empty(); }
   std::uint32_t moving() const { return moving_; }
   const graph::Buffer& At(std::uint32_t binding, std::uint64_t step) const {
     return binding < moving_ ? buffers_[(binding + step) % pool_]

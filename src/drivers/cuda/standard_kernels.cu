@@ -7,9 +7,11 @@
 namespace {
 
 using keel::kernels::Quad;
+using keel::kernels::Row;
 using keel::kernels::U32;
 using keel::kernels::U64;
 using keel::kernels::U8;
+using keel::kernels::Worker;
 
 struct Machine {
   static __attribute__((device)) void Add(U64* to, U64 value) {
@@ -23,6 +25,14 @@ struct Machine {
     U64 value;
     asm volatile("ld.u64 %0, [%1];" : "=l"(value) : "l"(from));
     return value;
+  }
+  static __attribute__((device)) Row FetchRow(Worker worker, const Row* from) {
+    static __attribute__((shared)) U64 words[2];
+    if (worker.index < 2) words[worker.index] = Fetch(&from->destination + worker.index);
+    __nvvm_bar_sync(0);
+    const Row row{words[0], words[1]};
+    __nvvm_bar_sync(0);  // before it is another one
+    return row;
   }
   // Only of quads: what is not aligned is seldom, and slow for other reasons.
   template <class T>

@@ -1,5 +1,5 @@
 // Made by tools/kernels/make_ptx.py; change its sources instead.
-// From ad6359bb6afe776d3e7f2c2773a4bc32437e93e082a021b0b6ee4b76cf830be2
+// From 1eda025ff97a5f68d5009fb8d2faf7a3a2ab2a7fd95108d014b1db237e084421
 #pragma once
 
 #include <string_view>
@@ -344,21 +344,21 @@ $L__BB7_2:
 	add.s64 	%rd93, %rd2, %rd92;
 	cvta.global.u64 	%rd83, %rd93;
 	ld.u64 %rd82, [%rd83];
+	add.s64 	%rd85, %rd83, 8;
+	ld.u64 %rd84, [%rd85];
+	add.s64 	%rd87, %rd83, 16;
+	ld.u64 %rd86, [%rd87];
 	shl.b64 	%rd94, %rd82, 4;
 	add.s64 	%rd95, %rd1, %rd94;
-	cvta.global.u64 	%rd85, %rd95;
-	ld.u64 %rd84, [%rd85];
-	add.s64 	%rd87, %rd85, 8;
-	ld.u64 %rd86, [%rd87];
-	add.s64 	%rd89, %rd83, 8;
+	cvta.global.u64 	%rd89, %rd95;
 	ld.u64 %rd88, [%rd89];
-	add.s64 	%rd91, %rd83, 16;
+	add.s64 	%rd91, %rd89, 8;
 	ld.u64 %rd90, [%rd91];
-	setp.eq.s64 	%p3, %rd84, 0;
+	setp.eq.s64 	%p3, %rd88, 0;
 	mov.u32 	%r15, %r7;
 	@%p3 bra 	$L__BB7_34;
 	add.s64 	%rd23, %rd88, %rd84;
-	add.s64 	%rd24, %rd88, %rd86;
+	add.s64 	%rd24, %rd90, %rd84;
 	setp.eq.s64 	%p4, %rd23, 0;
 	setp.eq.s64 	%p5, %rd24, 0;
 	or.pred  	%p1, %p4, %p5;
@@ -377,8 +377,8 @@ $L__BB7_35:
 	@%p32 bra 	$L__BB7_2;
 	bra.uni 	$L__BB7_36;
 $L__BB7_4:
-	or.b64  	%rd97, %rd24, %rd23;
-	or.b64  	%rd98, %rd97, %rd90;
+	or.b64  	%rd97, %rd23, %rd86;
+	or.b64  	%rd98, %rd97, %rd24;
 	and.b64  	%rd99, %rd98, 15;
 	setp.eq.s64 	%p6, %rd99, 0;
 	and.b64  	%rd100, %rd98, 3;
@@ -389,7 +389,7 @@ $L__BB7_4:
 	@%p8 bra 	$L__BB7_16;
 	setp.ne.s64 	%p9, %rd96, 16;
 	@%p9 bra 	$L__BB7_26;
-	shr.u64 	%rd25, %rd90, 4;
+	shr.u64 	%rd25, %rd86, 4;
 	@%p10 bra 	$L__BB7_10;
 	setp.le.u64 	%p18, %rd25, %rd5;
 	@%p18 bra 	$L__BB7_33;
@@ -406,7 +406,7 @@ $L__BB7_9:
 	@%p19 bra 	$L__BB7_9;
 	bra.uni 	$L__BB7_33;
 $L__BB7_16:
-	shr.u64 	%rd47, %rd90, 2;
+	shr.u64 	%rd47, %rd86, 2;
 	@%p10 bra 	$L__BB7_20;
 	setp.le.u64 	%p11, %rd47, %rd5;
 	@%p11 bra 	$L__BB7_33;
@@ -424,7 +424,7 @@ $L__BB7_19:
 	bra.uni 	$L__BB7_33;
 $L__BB7_26:
 	@%p10 bra 	$L__BB7_30;
-	setp.le.u64 	%p25, %rd90, %rd5;
+	setp.le.u64 	%p25, %rd86, %rd5;
 	@%p25 bra 	$L__BB7_33;
 	mov.u64 	%rd165, %rd5;
 $L__BB7_29:
@@ -433,7 +433,7 @@ $L__BB7_29:
 	add.s64 	%rd141, %rd23, %rd165;
 	st.u8 	[%rd141], %rs1;
 	add.s64 	%rd165, %rd165, %rd6;
-	setp.lt.u64 	%p26, %rd165, %rd90;
+	setp.lt.u64 	%p26, %rd165, %rd86;
 	@%p26 bra 	$L__BB7_29;
 	bra.uni 	$L__BB7_33;
 $L__BB7_10:
@@ -522,7 +522,7 @@ $L__BB7_25:
 	@%p16 bra 	$L__BB7_25;
 	bra.uni 	$L__BB7_33;
 $L__BB7_30:
-	setp.ge.u64 	%p27, %rd10, %rd90;
+	setp.ge.u64 	%p27, %rd10, %rd86;
 	mov.u64 	%rd166, %rd9;
 	@%p27 bra 	$L__BB7_31;
 $L__BB7_37:
@@ -538,10 +538,10 @@ $L__BB7_37:
 	st.u8 	[%rd143+96], %rs5;
 	add.s64 	%rd166, %rd166, %rd11;
 	add.s64 	%rd144, %rd166, 96;
-	setp.lt.u64 	%p28, %rd144, %rd90;
+	setp.lt.u64 	%p28, %rd144, %rd86;
 	@%p28 bra 	$L__BB7_37;
 $L__BB7_31:
-	setp.ge.u64 	%p29, %rd166, %rd90;
+	setp.ge.u64 	%p29, %rd166, %rd86;
 	@%p29 bra 	$L__BB7_33;
 $L__BB7_32:
 	.pragma "nounroll";
@@ -550,7 +550,7 @@ $L__BB7_32:
 	add.s64 	%rd146, %rd23, %rd166;
 	st.u8 	[%rd146], %rs6;
 	add.s64 	%rd166, %rd166, 32;
-	setp.lt.u64 	%p30, %rd166, %rd90;
+	setp.lt.u64 	%p30, %rd166, %rd86;
 	@%p30 bra 	$L__BB7_32;
 	bra.uni 	$L__BB7_33;
 $L__BB7_36:
@@ -566,289 +566,301 @@ $L__BB7_36:
 	.param .u64 keel_copy_in_param_6
 )
 {
-	.reg .pred 	%p<38>;
+	.reg .pred 	%p<39>;
 	.reg .b16 	%rs<7>;
-	.reg .b32 	%r<17>;
-	.reg .b64 	%rd<194>;
-	ld.param.u64 	%rd86, [keel_copy_in_param_2];
-	ld.param.u64 	%rd90, [keel_copy_in_param_6];
-	mov.u32 	%r3, %ctaid.x;
-	cvt.u64.u32 	%rd172, %r3;
-	mov.u32 	%r4, %nctaid.x;
-	cvt.u64.u32 	%rd5, %r4;
-	mov.u32 	%r5, %tid.x;
-	cvt.u64.u32 	%rd6, %r5;
-	mov.u32 	%r7, %ntid.x;
-	cvt.u64.u32 	%rd7, %r7;
-	add.s64 	%rd93, %rd172, 1;
-	setp.eq.s64 	%p2, %rd93, %rd5;
-	setp.lt.u64 	%p3, %rd6, %rd90;
+	.reg .b32 	%r<18>;
+	.reg .b64 	%rd<198>;
+	.shared .align 8 .b8 _ZZN12_GLOBAL__N_17Machine8FetchRowEN4keel7kernels6WorkerEPKNS2_3RowEE5words[16];
+	ld.param.u64 	%rd89, [keel_copy_in_param_2];
+	ld.param.u64 	%rd93, [keel_copy_in_param_6];
+	mov.u32 	%r4, %ctaid.x;
+	cvt.u64.u32 	%rd176, %r4;
+	mov.u32 	%r5, %nctaid.x;
+	cvt.u64.u32 	%rd5, %r5;
+	mov.u32 	%r6, %tid.x;
+	cvt.u64.u32 	%rd6, %r6;
+	mov.u32 	%r8, %ntid.x;
+	cvt.u64.u32 	%rd7, %r8;
+	add.s64 	%rd96, %rd176, 1;
+	setp.eq.s64 	%p2, %rd96, %rd5;
+	setp.lt.u64 	%p3, %rd6, %rd93;
 	and.pred  	%p4, %p2, %p3;
+	shl.b64 	%rd173, %rd6, 3;
 	@!%p4 bra 	$L__BB8_3;
 	bra.uni 	$L__BB8_1;
 $L__BB8_1:
-	ld.param.u64 	%rd88, [keel_copy_in_param_4];
-	ld.param.u64 	%rd91, [keel_copy_in_param_5];
-	cvta.to.global.u64 	%rd1, %rd91;
-	shl.b64 	%rd170, %rd6, 3;
+	ld.param.u64 	%rd91, [keel_copy_in_param_4];
+	ld.param.u64 	%rd94, [keel_copy_in_param_5];
+	cvta.to.global.u64 	%rd1, %rd94;
 	shl.b64 	%rd9, %rd7, 3;
-	mov.u64 	%rd171, %rd6;
+	mov.u64 	%rd174, %rd173;
+	mov.u64 	%rd175, %rd6;
 $L__BB8_2:
-	add.s64 	%rd95, %rd88, %rd170;
-	ld.u64 %rd94, [%rd95];
-	add.s64 	%rd96, %rd1, %rd170;
-	st.global.u64 	[%rd96], %rd94;
-	add.s64 	%rd171, %rd171, %rd7;
-	add.s64 	%rd170, %rd170, %rd9;
-	setp.lt.u64 	%p5, %rd171, %rd90;
+	add.s64 	%rd98, %rd91, %rd174;
+	ld.u64 %rd97, [%rd98];
+	add.s64 	%rd99, %rd1, %rd174;
+	st.global.u64 	[%rd99], %rd97;
+	add.s64 	%rd175, %rd175, %rd7;
+	add.s64 	%rd174, %rd174, %rd9;
+	setp.lt.u64 	%p5, %rd175, %rd93;
 	@%p5 bra 	$L__BB8_2;
 $L__BB8_3:
-	setp.ge.u64 	%p6, %rd172, %rd86;
-	@%p6 bra 	$L__BB8_41;
-	ld.param.u64 	%rd85, [keel_copy_in_param_0];
-	ld.param.u64 	%rd92, [keel_copy_in_param_1];
-	ld.param.u64 	%rd87, [keel_copy_in_param_3];
-	cvta.to.global.u64 	%rd2, %rd92;
-	cvta.to.global.u64 	%rd3, %rd85;
-	and.b64  	%rd14, %rd7, 31;
-	shl.b64 	%rd15, %rd6, 2;
-	and.b64  	%rd97, %rd15, 3968;
-	and.b64  	%rd98, %rd6, 31;
-	or.b64  	%rd16, %rd97, %rd98;
-	or.b64  	%rd17, %rd16, 96;
-	shl.b64 	%rd18, %rd7, 2;
-	shr.u64 	%rd99, %rd6, 5;
-	shl.b64 	%rd100, %rd99, 9;
-	shl.b64 	%rd101, %rd98, 2;
-	or.b64  	%rd19, %rd100, %rd101;
-	shl.b64 	%rd20, %rd7, 4;
-	shl.b64 	%rd21, %rd6, 4;
-	shl.b64 	%rd22, %rd98, 4;
-	shl.b64 	%rd23, %rd99, 11;
-	shl.b64 	%rd24, %rd7, 6;
-	mov.b32 	%r8, 4;
-	setp.eq.s64 	%p15, %rd14, 0;
+	setp.ge.u64 	%p6, %rd176, %rd89;
+	@%p6 bra 	$L__BB8_43;
+	ld.param.u64 	%rd88, [keel_copy_in_param_0];
+	ld.param.u64 	%rd95, [keel_copy_in_param_1];
+	ld.param.u64 	%rd90, [keel_copy_in_param_3];
+	cvta.to.global.u64 	%rd2, %rd95;
+	cvta.to.global.u64 	%rd3, %rd88;
+	cvt.u32.u64 	%r1, %rd6;
+	add.s64 	%rd101, %rd2, %rd173;
+	cvta.global.u64 	%rd14, %rd101;
+	mov.u64 	%rd102, _ZZN12_GLOBAL__N_17Machine8FetchRowEN4keel7kernels6WorkerEPKNS2_3RowEE5words;
+	add.s64 	%rd15, %rd102, %rd173;
+	and.b64  	%rd16, %rd7, 31;
+	shl.b64 	%rd17, %rd6, 2;
+	and.b64  	%rd103, %rd17, 3968;
+	and.b64  	%rd104, %rd6, 31;
+	or.b64  	%rd18, %rd103, %rd104;
+	or.b64  	%rd19, %rd18, 96;
+	shl.b64 	%rd20, %rd7, 2;
+	shr.u64 	%rd105, %rd6, 5;
+	shl.b64 	%rd106, %rd105, 9;
+	shl.b64 	%rd107, %rd104, 2;
+	or.b64  	%rd21, %rd106, %rd107;
+	shl.b64 	%rd22, %rd7, 4;
+	shl.b64 	%rd23, %rd6, 4;
+	shl.b64 	%rd24, %rd104, 4;
+	shl.b64 	%rd25, %rd105, 11;
+	shl.b64 	%rd26, %rd7, 6;
+	setp.gt.u32 	%p8, %r1, 1;
+	mov.b32 	%r9, 4;
+	setp.eq.s64 	%p16, %rd16, 0;
 $L__BB8_5:
-	not.b64 	%rd102, %rd172;
-	add.s64 	%rd173, %rd102, %rd86;
-	setp.lt.u64 	%p7, %rd173, %rd87;
-	mul.lo.s64 	%rd103, %rd173, 24;
+	not.b64 	%rd108, %rd176;
+	add.s64 	%rd177, %rd108, %rd89;
+	setp.lt.u64 	%p7, %rd177, %rd90;
+	mul.lo.s64 	%rd109, %rd177, 24;
 	@%p7 bra 	$L__BB8_7;
-	add.s64 	%rd105, %rd85, %rd103;
-	ld.u64 %rd173, [%rd105];
+	add.s64 	%rd111, %rd88, %rd109;
+	ld.u64 %rd177, [%rd111];
 $L__BB8_7:
-	shl.b64 	%rd114, %rd173, 4;
-	add.s64 	%rd115, %rd2, %rd114;
-	cvta.global.u64 	%rd107, %rd115;
-	ld.u64 %rd106, [%rd107];
-	add.s64 	%rd109, %rd107, 8;
-	ld.u64 %rd108, [%rd109];
-	add.s64 	%rd117, %rd3, %rd103;
+	add.s64 	%rd117, %rd3, %rd109;
 	cvta.global.u64 	%rd118, %rd117;
-	add.s64 	%rd111, %rd118, 8;
-	ld.u64 %rd110, [%rd111];
-	add.s64 	%rd113, %rd118, 16;
+	add.s64 	%rd113, %rd118, 8;
 	ld.u64 %rd112, [%rd113];
-	setp.eq.s64 	%p8, %rd106, 0;
-	mov.u32 	%r16, %r8;
-	@%p8 bra 	$L__BB8_39;
-	add.s64 	%rd34, %rd110, %rd106;
-	add.s64 	%rd35, %rd110, %rd108;
-	setp.eq.s64 	%p9, %rd34, 0;
-	setp.eq.s64 	%p10, %rd35, 0;
-	or.pred  	%p1, %p9, %p10;
-	@%p1 bra 	$L__BB8_38;
-	bra.uni 	$L__BB8_9;
-$L__BB8_38:
-	selp.u32 	%r16, 1, 0, %p1;
-$L__BB8_39:
-	or.b32  	%r15, %r16, 4;
-	setp.eq.s32 	%p36, %r15, 4;
-	@%p36 bra 	$L__BB8_40;
-	bra.uni 	$L__BB8_41;
-$L__BB8_40:
-	add.s64 	%rd172, %rd172, %rd5;
-	setp.lt.u64 	%p37, %rd172, %rd86;
-	@%p37 bra 	$L__BB8_5;
-	bra.uni 	$L__BB8_41;
+	add.s64 	%rd115, %rd118, 16;
+	ld.u64 %rd114, [%rd115];
+	@%p8 bra 	$L__BB8_9;
+	shl.b64 	%rd119, %rd177, 4;
+	add.s64 	%rd121, %rd14, %rd119;
+	ld.u64 %rd120, [%rd121];
+	st.shared.u64 	[%rd15], %rd120;
 $L__BB8_9:
-	or.b64  	%rd120, %rd35, %rd34;
-	or.b64  	%rd121, %rd120, %rd112;
-	and.b64  	%rd122, %rd121, 15;
-	setp.eq.s64 	%p11, %rd122, 0;
-	and.b64  	%rd123, %rd121, 3;
-	setp.eq.s64 	%p12, %rd123, 0;
-	selp.b64 	%rd124, 4, 1, %p12;
-	selp.b64 	%rd119, 16, %rd124, %p11;
-	setp.eq.s64 	%p13, %rd119, 4;
-	@%p13 bra 	$L__BB8_21;
-	setp.ne.s64 	%p14, %rd119, 16;
-	@%p14 bra 	$L__BB8_31;
-	shr.u64 	%rd36, %rd112, 4;
-	@%p15 bra 	$L__BB8_15;
-	setp.le.u64 	%p23, %rd36, %rd6;
-	@%p23 bra 	$L__BB8_38;
-	mov.u64 	%rd174, %rd21;
-	mov.u64 	%rd175, %rd6;
-$L__BB8_14:
-	add.s64 	%rd131, %rd35, %rd174;
-	ld.v2.u64 	{%rd132, %rd133}, [%rd131];
-	add.s64 	%rd134, %rd34, %rd174;
-	st.v2.u64 	[%rd134], {%rd132, %rd133};
-	add.s64 	%rd175, %rd175, %rd7;
-	add.s64 	%rd174, %rd174, %rd20;
-	setp.lt.u64 	%p24, %rd175, %rd36;
-	@%p24 bra 	$L__BB8_14;
-	bra.uni 	$L__BB8_38;
-$L__BB8_21:
-	shr.u64 	%rd58, %rd112, 2;
-	@%p15 bra 	$L__BB8_25;
-	setp.le.u64 	%p16, %rd58, %rd6;
-	@%p16 bra 	$L__BB8_38;
-	mov.u64 	%rd183, %rd15;
-	mov.u64 	%rd184, %rd6;
-$L__BB8_24:
-	add.s64 	%rd125, %rd35, %rd183;
-	ld.u32 	%r9, [%rd125];
-	add.s64 	%rd126, %rd34, %rd183;
-	st.u32 	[%rd126], %r9;
-	add.s64 	%rd184, %rd184, %rd7;
-	add.s64 	%rd183, %rd183, %rd18;
-	setp.lt.u64 	%p17, %rd184, %rd58;
-	@%p17 bra 	$L__BB8_24;
-	bra.uni 	$L__BB8_38;
-$L__BB8_31:
-	@%p15 bra 	$L__BB8_35;
-	setp.le.u64 	%p30, %rd112, %rd6;
-	@%p30 bra 	$L__BB8_38;
-	mov.u64 	%rd191, %rd6;
-$L__BB8_34:
-	add.s64 	%rd163, %rd35, %rd191;
-	ld.u8 	%rs1, [%rd163];
-	add.s64 	%rd164, %rd34, %rd191;
-	st.u8 	[%rd164], %rs1;
-	add.s64 	%rd191, %rd191, %rd7;
-	setp.lt.u64 	%p31, %rd191, %rd112;
-	@%p31 bra 	$L__BB8_34;
-	bra.uni 	$L__BB8_38;
-$L__BB8_15:
-	setp.ge.u64 	%p25, %rd17, %rd36;
-	mov.u64 	%rd179, %rd16;
-	@%p25 bra 	$L__BB8_18;
-	add.s64 	%rd178, %rd34, %rd23;
-	add.s64 	%rd177, %rd35, %rd23;
-	mov.u64 	%rd179, %rd16;
-$L__BB8_17:
-	add.s64 	%rd137, %rd177, %rd22;
-	ld.cs.v2.u64 {%rd135, %rd136}, [%rd137];
-	add.s64 	%rd140, %rd137, 512;
-	ld.cs.v2.u64 {%rd138, %rd139}, [%rd140];
-	add.s64 	%rd143, %rd137, 1024;
-	ld.cs.v2.u64 {%rd141, %rd142}, [%rd143];
-	add.s64 	%rd146, %rd137, 1536;
-	ld.cs.v2.u64 {%rd144, %rd145}, [%rd146];
-	add.s64 	%rd147, %rd178, %rd22;
-	st.cs.v2.u64 [%rd147], {%rd135, %rd136};
-	add.s64 	%rd150, %rd147, 512;
-	st.cs.v2.u64 [%rd150], {%rd138, %rd139};
-	add.s64 	%rd153, %rd147, 1024;
-	st.cs.v2.u64 [%rd153], {%rd141, %rd142};
-	add.s64 	%rd156, %rd147, 1536;
-	st.cs.v2.u64 [%rd156], {%rd144, %rd145};
-	add.s64 	%rd179, %rd179, %rd18;
-	add.s64 	%rd159, %rd179, 96;
-	add.s64 	%rd178, %rd178, %rd24;
-	add.s64 	%rd177, %rd177, %rd24;
-	setp.lt.u64 	%p26, %rd159, %rd36;
-	@%p26 bra 	$L__BB8_17;
-$L__BB8_18:
-	setp.ge.u64 	%p27, %rd179, %rd36;
-	@%p27 bra 	$L__BB8_38;
-	shl.b64 	%rd160, %rd179, 4;
-	add.s64 	%rd181, %rd34, %rd160;
-	add.s64 	%rd180, %rd35, %rd160;
-$L__BB8_20:
-	.pragma "nounroll";
-	ld.v2.u64 	{%rd161, %rd162}, [%rd180];
-	st.v2.u64 	[%rd181], {%rd161, %rd162};
-	add.s64 	%rd179, %rd179, 32;
-	add.s64 	%rd181, %rd181, 512;
-	add.s64 	%rd180, %rd180, 512;
-	setp.lt.u64 	%p28, %rd179, %rd36;
-	@%p28 bra 	$L__BB8_20;
-	bra.uni 	$L__BB8_38;
-$L__BB8_25:
-	setp.ge.u64 	%p18, %rd17, %rd58;
-	mov.u64 	%rd187, %rd16;
-	@%p18 bra 	$L__BB8_28;
-	add.s64 	%rd63, %rd35, 384;
-	mov.u64 	%rd186, %rd19;
-	mov.u64 	%rd187, %rd16;
-$L__BB8_27:
-	add.s64 	%rd127, %rd63, %rd186;
-	ld.u32 	%r10, [%rd127+-384];
-	ld.u32 	%r11, [%rd127+-256];
-	ld.u32 	%r12, [%rd127+-128];
-	ld.u32 	%r13, [%rd127];
-	add.s64 	%rd128, %rd34, %rd186;
-	st.u32 	[%rd128], %r10;
-	st.u32 	[%rd128+128], %r11;
-	st.u32 	[%rd128+256], %r12;
-	st.u32 	[%rd128+384], %r13;
-	add.s64 	%rd187, %rd187, %rd18;
-	add.s64 	%rd129, %rd187, 96;
-	add.s64 	%rd186, %rd186, %rd20;
-	setp.lt.u64 	%p19, %rd129, %rd58;
-	@%p19 bra 	$L__BB8_27;
-$L__BB8_28:
-	setp.ge.u64 	%p20, %rd187, %rd58;
-	@%p20 bra 	$L__BB8_38;
-	shl.b64 	%rd130, %rd187, 2;
-	add.s64 	%rd189, %rd34, %rd130;
-	add.s64 	%rd188, %rd35, %rd130;
-$L__BB8_30:
-	.pragma "nounroll";
-	ld.u32 	%r14, [%rd188];
-	st.u32 	[%rd189], %r14;
-	add.s64 	%rd187, %rd187, 32;
-	add.s64 	%rd189, %rd189, 128;
-	add.s64 	%rd188, %rd188, 128;
-	setp.lt.u64 	%p21, %rd187, %rd58;
-	@%p21 bra 	$L__BB8_30;
-	bra.uni 	$L__BB8_38;
-$L__BB8_35:
-	setp.ge.u64 	%p32, %rd17, %rd112;
-	mov.u64 	%rd192, %rd16;
-	@%p32 bra 	$L__BB8_36;
-$L__BB8_42:
-	add.s64 	%rd165, %rd35, %rd192;
-	ld.u8 	%rs2, [%rd165];
-	ld.u8 	%rs3, [%rd165+32];
-	ld.u8 	%rs4, [%rd165+64];
-	ld.u8 	%rs5, [%rd165+96];
-	add.s64 	%rd166, %rd34, %rd192;
-	st.u8 	[%rd166], %rs2;
-	st.u8 	[%rd166+32], %rs3;
-	st.u8 	[%rd166+64], %rs4;
-	st.u8 	[%rd166+96], %rs5;
-	add.s64 	%rd192, %rd192, %rd18;
-	add.s64 	%rd167, %rd192, 96;
-	setp.lt.u64 	%p33, %rd167, %rd112;
-	@%p33 bra 	$L__BB8_42;
-$L__BB8_36:
-	setp.ge.u64 	%p34, %rd192, %rd112;
-	@%p34 bra 	$L__BB8_38;
-$L__BB8_37:
-	.pragma "nounroll";
-	add.s64 	%rd168, %rd35, %rd192;
-	ld.u8 	%rs6, [%rd168];
-	add.s64 	%rd169, %rd34, %rd192;
-	st.u8 	[%rd169], %rs6;
-	add.s64 	%rd192, %rd192, 32;
-	setp.lt.u64 	%p35, %rd192, %rd112;
-	@%p35 bra 	$L__BB8_37;
-	bra.uni 	$L__BB8_38;
+	bar.sync 	0;
+	ld.shared.u64 	%rd35, [_ZZN12_GLOBAL__N_17Machine8FetchRowEN4keel7kernels6WorkerEPKNS2_3RowEE5words];
+	ld.shared.u64 	%rd36, [_ZZN12_GLOBAL__N_17Machine8FetchRowEN4keel7kernels6WorkerEPKNS2_3RowEE5words+8];
+	bar.sync 	0;
+	setp.eq.s64 	%p9, %rd35, 0;
+	mov.u32 	%r17, %r9;
+	@%p9 bra 	$L__BB8_41;
+	add.s64 	%rd37, %rd35, %rd112;
+	add.s64 	%rd38, %rd36, %rd112;
+	setp.eq.s64 	%p10, %rd37, 0;
+	setp.eq.s64 	%p11, %rd38, 0;
+	or.pred  	%p1, %p10, %p11;
+	@%p1 bra 	$L__BB8_40;
+	bra.uni 	$L__BB8_11;
+$L__BB8_40:
+	selp.u32 	%r17, 1, 0, %p1;
 $L__BB8_41:
+	or.b32  	%r16, %r17, 4;
+	setp.eq.s32 	%p37, %r16, 4;
+	@%p37 bra 	$L__BB8_42;
+	bra.uni 	$L__BB8_43;
+$L__BB8_42:
+	add.s64 	%rd176, %rd176, %rd5;
+	setp.lt.u64 	%p38, %rd176, %rd89;
+	@%p38 bra 	$L__BB8_5;
+	bra.uni 	$L__BB8_43;
+$L__BB8_11:
+	or.b64  	%rd123, %rd37, %rd114;
+	or.b64  	%rd124, %rd123, %rd38;
+	and.b64  	%rd125, %rd124, 15;
+	setp.eq.s64 	%p12, %rd125, 0;
+	and.b64  	%rd126, %rd124, 3;
+	setp.eq.s64 	%p13, %rd126, 0;
+	selp.b64 	%rd127, 4, 1, %p13;
+	selp.b64 	%rd122, 16, %rd127, %p12;
+	setp.eq.s64 	%p14, %rd122, 4;
+	@%p14 bra 	$L__BB8_23;
+	setp.ne.s64 	%p15, %rd122, 16;
+	@%p15 bra 	$L__BB8_33;
+	shr.u64 	%rd39, %rd114, 4;
+	@%p16 bra 	$L__BB8_17;
+	setp.le.u64 	%p24, %rd39, %rd6;
+	@%p24 bra 	$L__BB8_40;
+	mov.u64 	%rd178, %rd23;
+	mov.u64 	%rd179, %rd6;
+$L__BB8_16:
+	add.s64 	%rd134, %rd38, %rd178;
+	ld.v2.u64 	{%rd135, %rd136}, [%rd134];
+	add.s64 	%rd137, %rd37, %rd178;
+	st.v2.u64 	[%rd137], {%rd135, %rd136};
+	add.s64 	%rd179, %rd179, %rd7;
+	add.s64 	%rd178, %rd178, %rd22;
+	setp.lt.u64 	%p25, %rd179, %rd39;
+	@%p25 bra 	$L__BB8_16;
+	bra.uni 	$L__BB8_40;
+$L__BB8_23:
+	shr.u64 	%rd61, %rd114, 2;
+	@%p16 bra 	$L__BB8_27;
+	setp.le.u64 	%p17, %rd61, %rd6;
+	@%p17 bra 	$L__BB8_40;
+	mov.u64 	%rd187, %rd17;
+	mov.u64 	%rd188, %rd6;
+$L__BB8_26:
+	add.s64 	%rd128, %rd38, %rd187;
+	ld.u32 	%r10, [%rd128];
+	add.s64 	%rd129, %rd37, %rd187;
+	st.u32 	[%rd129], %r10;
+	add.s64 	%rd188, %rd188, %rd7;
+	add.s64 	%rd187, %rd187, %rd20;
+	setp.lt.u64 	%p18, %rd188, %rd61;
+	@%p18 bra 	$L__BB8_26;
+	bra.uni 	$L__BB8_40;
+$L__BB8_33:
+	@%p16 bra 	$L__BB8_37;
+	setp.le.u64 	%p31, %rd114, %rd6;
+	@%p31 bra 	$L__BB8_40;
+	mov.u64 	%rd195, %rd6;
+$L__BB8_36:
+	add.s64 	%rd166, %rd38, %rd195;
+	ld.u8 	%rs1, [%rd166];
+	add.s64 	%rd167, %rd37, %rd195;
+	st.u8 	[%rd167], %rs1;
+	add.s64 	%rd195, %rd195, %rd7;
+	setp.lt.u64 	%p32, %rd195, %rd114;
+	@%p32 bra 	$L__BB8_36;
+	bra.uni 	$L__BB8_40;
+$L__BB8_17:
+	setp.ge.u64 	%p26, %rd19, %rd39;
+	mov.u64 	%rd183, %rd18;
+	@%p26 bra 	$L__BB8_20;
+	add.s64 	%rd182, %rd37, %rd25;
+	add.s64 	%rd181, %rd38, %rd25;
+	mov.u64 	%rd183, %rd18;
+$L__BB8_19:
+	add.s64 	%rd140, %rd181, %rd24;
+	ld.cs.v2.u64 {%rd138, %rd139}, [%rd140];
+	add.s64 	%rd143, %rd140, 512;
+	ld.cs.v2.u64 {%rd141, %rd142}, [%rd143];
+	add.s64 	%rd146, %rd140, 1024;
+	ld.cs.v2.u64 {%rd144, %rd145}, [%rd146];
+	add.s64 	%rd149, %rd140, 1536;
+	ld.cs.v2.u64 {%rd147, %rd148}, [%rd149];
+	add.s64 	%rd150, %rd182, %rd24;
+	st.cs.v2.u64 [%rd150], {%rd138, %rd139};
+	add.s64 	%rd153, %rd150, 512;
+	st.cs.v2.u64 [%rd153], {%rd141, %rd142};
+	add.s64 	%rd156, %rd150, 1024;
+	st.cs.v2.u64 [%rd156], {%rd144, %rd145};
+	add.s64 	%rd159, %rd150, 1536;
+	st.cs.v2.u64 [%rd159], {%rd147, %rd148};
+	add.s64 	%rd183, %rd183, %rd20;
+	add.s64 	%rd162, %rd183, 96;
+	add.s64 	%rd182, %rd182, %rd26;
+	add.s64 	%rd181, %rd181, %rd26;
+	setp.lt.u64 	%p27, %rd162, %rd39;
+	@%p27 bra 	$L__BB8_19;
+$L__BB8_20:
+	setp.ge.u64 	%p28, %rd183, %rd39;
+	@%p28 bra 	$L__BB8_40;
+	shl.b64 	%rd163, %rd183, 4;
+	add.s64 	%rd185, %rd37, %rd163;
+	add.s64 	%rd184, %rd38, %rd163;
+$L__BB8_22:
+	.pragma "nounroll";
+	ld.v2.u64 	{%rd164, %rd165}, [%rd184];
+	st.v2.u64 	[%rd185], {%rd164, %rd165};
+	add.s64 	%rd183, %rd183, 32;
+	add.s64 	%rd185, %rd185, 512;
+	add.s64 	%rd184, %rd184, 512;
+	setp.lt.u64 	%p29, %rd183, %rd39;
+	@%p29 bra 	$L__BB8_22;
+	bra.uni 	$L__BB8_40;
+$L__BB8_27:
+	setp.ge.u64 	%p19, %rd19, %rd61;
+	mov.u64 	%rd191, %rd18;
+	@%p19 bra 	$L__BB8_30;
+	add.s64 	%rd66, %rd38, 384;
+	mov.u64 	%rd190, %rd21;
+	mov.u64 	%rd191, %rd18;
+$L__BB8_29:
+	add.s64 	%rd130, %rd66, %rd190;
+	ld.u32 	%r11, [%rd130+-384];
+	ld.u32 	%r12, [%rd130+-256];
+	ld.u32 	%r13, [%rd130+-128];
+	ld.u32 	%r14, [%rd130];
+	add.s64 	%rd131, %rd37, %rd190;
+	st.u32 	[%rd131], %r11;
+	st.u32 	[%rd131+128], %r12;
+	st.u32 	[%rd131+256], %r13;
+	st.u32 	[%rd131+384], %r14;
+	add.s64 	%rd191, %rd191, %rd20;
+	add.s64 	%rd132, %rd191, 96;
+	add.s64 	%rd190, %rd190, %rd22;
+	setp.lt.u64 	%p20, %rd132, %rd61;
+	@%p20 bra 	$L__BB8_29;
+$L__BB8_30:
+	setp.ge.u64 	%p21, %rd191, %rd61;
+	@%p21 bra 	$L__BB8_40;
+	shl.b64 	%rd133, %rd191, 2;
+	add.s64 	%rd193, %rd37, %rd133;
+	add.s64 	%rd192, %rd38, %rd133;
+$L__BB8_32:
+	.pragma "nounroll";
+	ld.u32 	%r15, [%rd192];
+	st.u32 	[%rd193], %r15;
+	add.s64 	%rd191, %rd191, 32;
+	add.s64 	%rd193, %rd193, 128;
+	add.s64 	%rd192, %rd192, 128;
+	setp.lt.u64 	%p22, %rd191, %rd61;
+	@%p22 bra 	$L__BB8_32;
+	bra.uni 	$L__BB8_40;
+$L__BB8_37:
+	setp.ge.u64 	%p33, %rd19, %rd114;
+	mov.u64 	%rd196, %rd18;
+	@%p33 bra 	$L__BB8_38;
+$L__BB8_44:
+	add.s64 	%rd168, %rd38, %rd196;
+	ld.u8 	%rs2, [%rd168];
+	ld.u8 	%rs3, [%rd168+32];
+	ld.u8 	%rs4, [%rd168+64];
+	ld.u8 	%rs5, [%rd168+96];
+	add.s64 	%rd169, %rd37, %rd196;
+	st.u8 	[%rd169], %rs2;
+	st.u8 	[%rd169+32], %rs3;
+	st.u8 	[%rd169+64], %rs4;
+	st.u8 	[%rd169+96], %rs5;
+	add.s64 	%rd196, %rd196, %rd20;
+	add.s64 	%rd170, %rd196, 96;
+	setp.lt.u64 	%p34, %rd170, %rd114;
+	@%p34 bra 	$L__BB8_44;
+$L__BB8_38:
+	setp.ge.u64 	%p35, %rd196, %rd114;
+	@%p35 bra 	$L__BB8_40;
+$L__BB8_39:
+	.pragma "nounroll";
+	add.s64 	%rd171, %rd38, %rd196;
+	ld.u8 	%rs6, [%rd171];
+	add.s64 	%rd172, %rd37, %rd196;
+	st.u8 	[%rd172], %rs6;
+	add.s64 	%rd196, %rd196, 32;
+	setp.lt.u64 	%p36, %rd196, %rd114;
+	@%p36 bra 	$L__BB8_39;
+	bra.uni 	$L__BB8_40;
+$L__BB8_43:
 	ret;
 }
 .visible .entry keel_copy_in_rows(
@@ -1487,23 +1499,23 @@ $L__BB11_2:
 	add.s64 	%rd94, %rd81, %rd92;
 	ld.u64 %rd167, [%rd94];
 $L__BB11_4:
-	shl.b64 	%rd103, %rd167, 4;
-	add.s64 	%rd104, %rd1, %rd103;
-	cvta.global.u64 	%rd96, %rd104;
+	add.s64 	%rd104, %rd2, %rd92;
+	cvta.global.u64 	%rd105, %rd104;
+	add.s64 	%rd96, %rd105, 8;
 	ld.u64 %rd95, [%rd96];
-	add.s64 	%rd98, %rd96, 8;
+	add.s64 	%rd98, %rd105, 16;
 	ld.u64 %rd97, [%rd98];
-	add.s64 	%rd106, %rd2, %rd92;
-	cvta.global.u64 	%rd107, %rd106;
-	add.s64 	%rd100, %rd107, 8;
+	shl.b64 	%rd106, %rd167, 4;
+	add.s64 	%rd107, %rd1, %rd106;
+	cvta.global.u64 	%rd100, %rd107;
 	ld.u64 %rd99, [%rd100];
-	add.s64 	%rd102, %rd107, 16;
+	add.s64 	%rd102, %rd100, 8;
 	ld.u64 %rd101, [%rd102];
-	setp.eq.s64 	%p4, %rd95, 0;
+	setp.eq.s64 	%p4, %rd99, 0;
 	mov.u32 	%r19, %r7;
 	@%p4 bra 	$L__BB11_36;
 	add.s64 	%rd26, %rd99, %rd95;
-	add.s64 	%rd27, %rd99, %rd97;
+	add.s64 	%rd27, %rd101, %rd95;
 	setp.eq.s64 	%p5, %rd26, 0;
 	setp.eq.s64 	%p6, %rd27, 0;
 	or.pred  	%p1, %p5, %p6;
@@ -1522,8 +1534,8 @@ $L__BB11_37:
 	@%p33 bra 	$L__BB11_2;
 	bra.uni 	$L__BB11_38;
 $L__BB11_6:
-	or.b64  	%rd109, %rd27, %rd26;
-	or.b64  	%rd110, %rd109, %rd101;
+	or.b64  	%rd109, %rd26, %rd97;
+	or.b64  	%rd110, %rd109, %rd27;
 	and.b64  	%rd111, %rd110, 15;
 	setp.eq.s64 	%p7, %rd111, 0;
 	and.b64  	%rd112, %rd110, 3;
@@ -1534,7 +1546,7 @@ $L__BB11_6:
 	@%p9 bra 	$L__BB11_18;
 	setp.ne.s64 	%p10, %rd108, 16;
 	@%p10 bra 	$L__BB11_28;
-	shr.u64 	%rd28, %rd101, 4;
+	shr.u64 	%rd28, %rd97, 4;
 	@%p11 bra 	$L__BB11_12;
 	setp.le.u64 	%p19, %rd28, %rd5;
 	@%p19 bra 	$L__BB11_35;
@@ -1551,7 +1563,7 @@ $L__BB11_11:
 	@%p20 bra 	$L__BB11_11;
 	bra.uni 	$L__BB11_35;
 $L__BB11_18:
-	shr.u64 	%rd50, %rd101, 2;
+	shr.u64 	%rd50, %rd97, 2;
 	@%p11 bra 	$L__BB11_22;
 	setp.le.u64 	%p12, %rd50, %rd5;
 	@%p12 bra 	$L__BB11_35;
@@ -1569,7 +1581,7 @@ $L__BB11_21:
 	bra.uni 	$L__BB11_35;
 $L__BB11_28:
 	@%p11 bra 	$L__BB11_32;
-	setp.le.u64 	%p26, %rd101, %rd5;
+	setp.le.u64 	%p26, %rd97, %rd5;
 	@%p26 bra 	$L__BB11_35;
 	mov.u64 	%rd185, %rd5;
 $L__BB11_31:
@@ -1578,7 +1590,7 @@ $L__BB11_31:
 	add.s64 	%rd153, %rd26, %rd185;
 	st.u8 	[%rd153], %rs1;
 	add.s64 	%rd185, %rd185, %rd6;
-	setp.lt.u64 	%p27, %rd185, %rd101;
+	setp.lt.u64 	%p27, %rd185, %rd97;
 	@%p27 bra 	$L__BB11_31;
 	bra.uni 	$L__BB11_35;
 $L__BB11_12:
@@ -1667,7 +1679,7 @@ $L__BB11_27:
 	@%p17 bra 	$L__BB11_27;
 	bra.uni 	$L__BB11_35;
 $L__BB11_32:
-	setp.ge.u64 	%p28, %rd10, %rd101;
+	setp.ge.u64 	%p28, %rd10, %rd97;
 	mov.u64 	%rd186, %rd9;
 	@%p28 bra 	$L__BB11_33;
 $L__BB11_45:
@@ -1683,10 +1695,10 @@ $L__BB11_45:
 	st.u8 	[%rd155+96], %rs5;
 	add.s64 	%rd186, %rd186, %rd11;
 	add.s64 	%rd156, %rd186, 96;
-	setp.lt.u64 	%p29, %rd156, %rd101;
+	setp.lt.u64 	%p29, %rd156, %rd97;
 	@%p29 bra 	$L__BB11_45;
 $L__BB11_33:
-	setp.ge.u64 	%p30, %rd186, %rd101;
+	setp.ge.u64 	%p30, %rd186, %rd97;
 	@%p30 bra 	$L__BB11_35;
 $L__BB11_34:
 	.pragma "nounroll";
@@ -1695,7 +1707,7 @@ $L__BB11_34:
 	add.s64 	%rd158, %rd26, %rd186;
 	st.u8 	[%rd158], %rs6;
 	add.s64 	%rd186, %rd186, 32;
-	setp.lt.u64 	%p31, %rd186, %rd101;
+	setp.lt.u64 	%p31, %rd186, %rd97;
 	@%p31 bra 	$L__BB11_34;
 	bra.uni 	$L__BB11_35;
 $L__BB11_38:

@@ -22,6 +22,15 @@ struct Machine {
   static __attribute__((device)) U64 Fetch(const U64* from) {
     return *reinterpret_cast<const volatile U64*>(from);
   }
+  static __attribute__((device)) keel::kernels::Row FetchRow(keel::kernels::Worker worker,
+                                                             const keel::kernels::Row* from) {
+    static __attribute__((shared)) U64 words[2];
+    if (worker.index < 2) words[worker.index] = Fetch(&from->destination + worker.index);
+    Gather();
+    const keel::kernels::Row row{words[0], words[1]};
+    Gather();  // before it is another one
+    return row;
+  }
   // Nobody has measured here what telling the caches would bring.
   template <class T>
   static __attribute__((device)) T LoadPassing(const T* from) {

@@ -9,6 +9,9 @@
 //   static std::uint64_t Load(const std::uint64_t* from)         sees what others wrote
 //   static std::uint64_t Fetch(const std::uint64_t* from)        what was there before the kernel
 //                                                                began; on its way at once
+//   static Row FetchRow(Worker worker, const Row* from)          likewise, once for a group, whose
+//                                                                workers all ask: the host's memory
+//                                                                is far, and answers few at a time
 //   static T LoadPassing(const T* from)                          one of very many: the device's
 //   static void StorePassing(T* to, T value)                     caches should keep what else is
 //                                                                in them rather than this
@@ -173,21 +176,22 @@ KEEL_KERNEL_FUNCTION bool CopyRange(Worker worker, Machine& machine, U64 destina
   return true;
 }
 
-// Each piece is one group's: it looks up one row, perhaps far away in the host's memory, and copies
-// with all its workers. Piece i is of row i for the first `direct` of them, so that both are on
-// their way at once. False: the device may not do that.
-template <bool kLastFirst = false, class Machine>
+// Each piece is one group's: it looks up one row, which may be kFar away in the host's memory, and
+// copies with all its workers. Piece i is of row i for the first `direct` of them, so that both are
+// on their way at once. False: the device may not do that.
+template <bool kLastFirst = false, bool kFar = false, class Machine>
 KEEL_KERNEL_FUNCTION bool CopyTable(Worker group, Worker worker, Machine& machine,
                                     const Piece* pieces, const Row* rows, U64 count, U64 direct) {
   for (U64 turn = group.index; turn < count; turn += group.count) {
     const U64 i = kLastFirst ? count - 1 - turn : turn;
-    const U64 row = i < direct ? i : Machine::Fetch(&pieces[i].row);
-    const U64 row_destination = Machine::Fetch(&rows[row].destination);
-    const U64 row_source = Machine::Fetch(&rows[row].source);
+    const U64 at = i < direct ? i : Machine::Fetch(&pieces[i].row);
     const U64 offset = Machine::Fetch(&pieces[i].offset);
     const U64 size = Machine::Fetch(&pieces[i].size);
-    if (row_destination == 0) continue;
-    if (!CopyRange(worker, machine, row_destination + offset, row_source + offset, size)) {
+    const Row row =
+        kFar ? Machine::FetchRow(worker, &rows[at])
+             : Row{Machine::Fetch(&rows[at].destination), Machine::Fetch(&rows[at].source)};
+    if (row.destination == 0) continue;
+    if (!CopyRange(worker, machine, row.destination + offset, row.source + offset, size)) {
       return false;
     }
   }
@@ -223,7 +227,7 @@ KEEL_KERNEL_FUNCTION void CopyIn(Worker group, Worker worker, Machine& machine, 
   if (group.index + 1 == group.count) {
     for (U64 i = worker.index; i < words; i += worker.count) near[i] = Machine::Fetch(far + i);
   }
-  CopyTable<true>(group, worker, machine, pieces, rows, count, direct);
+  CopyTable<true, true>(group, worker, machine, pieces, rows, count, direct);
 }
 
 // Rows that are a value of the launch, with the sizes of their first pieces: nothing is looked up.

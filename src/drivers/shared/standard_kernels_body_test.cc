@@ -17,6 +17,7 @@ namespace {
 
 struct Machine {
   static U64 Fetch(const U64* from) { return *from; }
+  static Row FetchRow(Worker /*worker*/, const Row* from) { return *from; }
   template <class T>
   static T LoadPassing(const T* from) {
     return *from;

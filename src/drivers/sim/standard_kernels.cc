@@ -34,6 +34,9 @@ class Machine {
     return std::atomic_ref(*const_cast<kernels::U64*>(from)).load(std::memory_order_acquire);
   }
   static kernels::U64 Fetch(const kernels::U64* from) { return *from; }
+  static kernels::Row FetchRow(kernels::Worker /*worker*/, const kernels::Row* from) {
+    return *from;
+  }
   template <class T>
   static T LoadPassing(const T* from) {
     return *from;
