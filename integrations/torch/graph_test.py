@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 from collections.abc import Callable, Iterator
@@ -271,6 +272,25 @@ def _allocated() -> tuple[int, int]:
     torch._C._cuda_clearCublasWorkspaces()
     torch.cuda.synchronize()
     return torch.cuda.memory_allocated(), keel.memory.memory_allocated("cuda:0")
+
+
+@pytest.mark.usefixtures("without_gradients")
+def test_a_function_that_hides_what_broke_its_capture() -> None:
+    @keel.torch.graph
+    def hides(x: Any) -> Any:
+        y = x * 2
+        with contextlib.suppress(RuntimeError):
+            y.sum().item()
+        return y
+
+    x = torch.ones(3, device="cuda")
+    assert hides(x).tolist() == [2, 2, 2]
+    with pytest.raises(RuntimeError, match="captur"):
+        hides(x)
+    assert torch.rand(3, device="cuda").shape == (3,)  # the generator is as before
+    double = keel.torch.graph(lambda x: x * 2)
+    for _ in range(3):
+        assert double(x).tolist() == [2, 2, 2]
 
 
 @pytest.mark.usefixtures("without_gradients")

@@ -1,15 +1,16 @@
 """What keel.torch.graph does beside the device, on a stand-in for PyTorch: the recordings that it
-keeps, what it waits for, and when it may not. integrations/torch/torch_test.py is for a GPU."""
+keeps, what it waits for, and when it may not. integrations/torch/graph_test.py is for a GPU."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from types import SimpleNamespace
 from typing import Any
 
 import keel.torch
 import pytest
-from keel.torch import _graph
+from keel.torch import _capture, _graph
 
 
 class Device:
@@ -106,8 +107,8 @@ def test_the_recording_that_was_used_longest_ago_goes(
             return int(tensors[0].shape)
 
         def close(self, timeout: float | None) -> None:
-            assert timeout == 0, "a call waits for a recording that goes"
-            closed.append(self.shape)
+            if timeout == 0:  # and not at the end, where that of all is waited for
+                closed.append(self.shape)
 
     monkeypatch.setattr(_graph, "_Recording", Recording)
     graphed = keel.torch.graph(lambda x: x, signatures=2)
@@ -242,21 +243,135 @@ def test_another_threads_first_call_is_waited_for_as_long_as_was_said(
     assert graphed(Tensor(1)) == "ran"
 
 
-def test_another_threads_recording_is_waited_for_as_long_as_was_said(torch: Torch) -> None:
-    recording, _ = _recording(torch, 0.01)
+def test_another_threads_recording_is_waited_for_as_long_as_was_said() -> None:
     began, ends = threading.Event(), threading.Event()
 
     def records() -> None:
-        with _graph._capturing:
+        with _capture._capturing:
             began.set()
-            ends.wait()
+            assert ends.wait(20)
 
-    other = threading.Thread(target=records)
+    other = threading.Thread(target=records, daemon=True)
     other.start()
-    began.wait()
-    with pytest.raises(keel.WaitTimeoutError, match="still records"), recording._alone():
+    try:
+        assert began.wait(20)
+        with pytest.raises(keel.WaitTimeoutError, match="still records"), _capture.alone(0.01):
+            pass
+    finally:
+        ends.set()
+        other.join(20)
+    with _capture.alone(0.01):
         pass
-    ends.set()
-    other.join()
-    with recording._alone():
-        pass
+
+
+# --- Captures that fail ---
+
+
+class Captures:
+    """What PyTorch has of captures: pools that are in use, and a generator that is captured."""
+
+    def __init__(self) -> None:
+        self.pools: set[int] = set()
+        self.open: set[int] = set()
+        self.generator = False
+        self.active: Any = None  # the graph that is captured
+        self.graphs: list[Captured] = []
+        self.breaks_at = ""
+        handles = iter(range(100))
+        self.torch = SimpleNamespace(
+            cuda=SimpleNamespace(
+                CUDAGraph=lambda keep_graph: Captured(self),
+                Stream=lambda device: SimpleNamespace(wait_stream=lambda stream: None),
+                current_stream=lambda device: None,
+                graph_pool_handle=lambda: next(handles),
+                stream=lambda stream: contextlib.nullcontext(),
+            ),
+            _C=SimpleNamespace(
+                _cuda_clearCublasWorkspaces=lambda: None,
+                _cuda_endAllocateToPool=self._end_pool,
+                _cuda_releasePool=lambda index, pool: self.pools.remove(pool),
+            ),
+        )
+
+    def _end_pool(self, index: int, pool: int) -> None:
+        if pool not in self.open:
+            raise RuntimeError("this pool is not open")
+        self.open.remove(pool)
+
+
+class Captured:
+    """A graph, which has its pool once it was captured."""
+
+    def __init__(self, captures: Captures) -> None:
+        self._captures = captures
+        self._pool = -1
+        self._has_pool = False
+        captures.graphs.append(self)
+
+    def capture_begin(self, pool: int, capture_error_mode: str) -> None:
+        captures = self._captures
+        breaks, captures.breaks_at = captures.breaks_at, ""
+        if breaks == "before":
+            raise RuntimeError("before anything was begun")
+        captures.generator = True
+        captures.pools.add(pool)
+        captures.open.add(pool)
+        if breaks == "begin":
+            raise RuntimeError("the device cannot begin")
+        captures.active = self
+        captures.breaks_at = breaks
+        self._pool = pool
+
+    def capture_end(self) -> None:
+        captures = self._captures
+        if captures.active is not self:
+            raise RuntimeError("it is not captured")
+        captures.active = None
+        breaks, captures.breaks_at = captures.breaks_at, ""
+        if breaks == "function":
+            raise RuntimeError("the capture was broken")
+        captures.open.remove(self._pool)
+        captures.generator = False
+        self._has_pool = True
+        if breaks == "instantiate":
+            raise RuntimeError("the graph cannot be made")
+
+    def drop(self) -> None:
+        if self._has_pool:
+            self._captures.pools.remove(self._pool)
+
+
+@pytest.mark.parametrize(
+    ("breaks_at", "told"),
+    [
+        ("before", "before anything was begun"),
+        ("begin", "the device cannot begin"),
+        ("function", "the capture was broken"),
+        ("instantiate", "the graph cannot be made"),
+        ("", ""),
+    ],
+)
+@pytest.mark.parametrize("hidden", [True, False])
+def test_a_capture_that_fails_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, breaks_at: str, told: str, hidden: bool
+) -> None:
+    """Where the function hides its error, too."""
+    monkeypatch.setattr(_capture, "_sides", {})
+    captures = Captures()
+    captured = Captured(captures)
+    captures.breaks_at = breaks_at
+    expected: Any = contextlib.nullcontext()
+    if not hidden and breaks_at in ("function", "instantiate", ""):
+        expected = pytest.raises(ValueError, match="the function's own")
+    elif breaks_at:
+        expected = pytest.raises(RuntimeError, match=told)
+    with expected, _capture.capture(captures.torch, Device(), captured):
+        assert captures.active is captured
+        if not hidden:
+            raise ValueError("the function's own")
+    for graph in captures.graphs:
+        graph.drop()
+    assert captures.active is None
+    assert not captures.generator
+    assert captures.open == set()
+    assert captures.pools == set()

@@ -5,42 +5,22 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from keel import _keel
 from keel import graph as graphs
 from keel.errors import DeviceLostError, Error, StateError, WaitTimeoutError
+from keel.torch._capture import alone, capture, prepare_thread, take
 
 #: The binding that stands for what the function returns, and tells slots apart.
 _TOKEN = "token"
 _CUDA, _UINT, _BYTE = 2, 1, 8  # to DLPack: the device, and elements of a byte
 
-# PyTorch records one graph at a time, and its generators know of one only. The streams that are
-# captured are kept by device: it has few, and hands them out again and again.
-_capturing = threading.RLock()
-_sides: dict[int, Any] = {}
-
-
-class _Threads(threading.local):
-    """The devices that this thread has prepared."""
-
-    def __init__(self) -> None:
-        self.ready: set[int] = set()
-
-
-_threads = _Threads()
-
 
 class _ClosedError(Exception):
     """A recording ended between a call's finding it and its beginning."""
-
-
-def _take(lock: Any, timeout: float | None, doing: str) -> None:
-    if not lock.acquire(timeout=-1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)):
-        raise WaitTimeoutError(f"another thread still {doing} after {timeout} s: nothing was done")
 
 
 @overload
@@ -337,7 +317,7 @@ class _Recording:
     # --- A call ---
 
     def run(self, tensors: Sequence[Any]) -> Any:
-        _take(self._lock, self._timeout, "runs the function for the first time")
+        take(self._lock, self._timeout, "runs the function for the first time")
         try:
             if self._closed:
                 raise _ClosedError
@@ -368,20 +348,12 @@ class _Recording:
     def _launch(
         self, executable: graphs.Executable, replays: dict[int, _Replay], tensors: Sequence[Any]
     ) -> _Hold:
-        if self._index not in _threads.ready:
-            self._prepare_thread()
+        prepare_thread(self._torch, self._device)
         stream = self._torch._C._cuda_getCurrentRawStream(self._index)
         with executable.acquire(stream, self._timeout) as lease:
             lease.bind_addresses([tensor.data_ptr() for tensor in tensors])
             lease.launch(self._timeout)
             return _Hold(self, replays[lease.address(self._token)], lease.held(self._token))
-
-    def _prepare_thread(self) -> None:
-        """A thread that has not used the device yet cannot begin with a recording: a library would
-        want its handle there."""
-        with self._torch.cuda.device(self._device):
-            self._torch.cuda.current_blas_handle()
-        _threads.ready.add(self._index)
 
     def left(self) -> None:
         """A call is over, or its results are gone."""
@@ -449,7 +421,11 @@ class _Recording:
         addresses = call.addresses
         inputs = [self._at(addresses[i], *like) for i, like in enumerate(self._like)]
         captured = torch.cuda.CUDAGraph(keep_graph=not self._random)
-        with self._alone(), torch.cuda.device(self._device), self._capture(captured):
+        with (
+            alone(self._timeout),
+            torch.cuda.device(self._device),
+            capture(torch, self._device, captured),
+        ):
             # A cast that autocast keeps would be gone when the graph is replayed.
             torch.clear_autocast_cache()
             cast = torch.is_autocast_enabled()
@@ -465,51 +441,6 @@ class _Recording:
             outputs = [None if leaf is None else leaf.detach().contiguous() for leaf in leaves]
         self._replays[addresses[self._token]] = _Replay(captured, inputs, outputs, spec)
         return 0 if self._random else int(captured.raw_cuda_graph())
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        _take(_capturing, self._timeout, "records")
-        try:
-            yield
-        finally:
-            _capturing.release()
-
-    @contextlib.contextmanager
-    def _capture(self, captured: Any) -> Iterator[None]:
-        """What is queued meanwhile becomes the graph. If it fails, PyTorch is as before."""
-        torch = self._torch
-        side = _sides.get(self._index)
-        if side is None:
-            side = _sides[self._index] = torch.cuda.Stream(self._device)
-        side.wait_stream(torch.cuda.current_stream(self._device))
-        pool = torch.cuda.graph_pool_handle()
-        with torch.cuda.stream(side):
-            # So that workspaces of libraries are taken from the graph's pool, and stay there.
-            torch._C._cuda_clearCublasWorkspaces()
-            captured.capture_begin(pool=pool, capture_error_mode="thread_local")
-            try:
-                yield
-            except BaseException:
-                self._abandon(captured, pool)
-                raise
-            finally:
-                torch._C._cuda_clearCublasWorkspaces()
-            captured.capture_end()
-
-    def _abandon(self, captured: Any, pool: Any) -> None:
-        torch = self._torch
-        try:
-            captured.capture_end()
-        except RuntimeError:
-            # It stops where the capture was broken: the pool is still in use, and the generator
-            # thinks that it is captured, until another capture has ended.
-            torch._C._cuda_endAllocateToPool(self._index, pool)
-            torch._C._cuda_releasePool(self._index, pool)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that it is empty
-                again = torch.cuda.CUDAGraph(keep_graph=True)
-                again.capture_begin(capture_error_mode="thread_local")
-                again.capture_end()
 
     def _at(self, address: int, shape: Any, stride: Any, dtype: Any, nbytes: int) -> Any:
         torch = self._torch
