@@ -250,25 +250,61 @@ def test_what_ends_does_not_break_another_threads_capture() -> None:
         with torch.cuda.graph(captured, capture_error_mode="global"):
             y = x + 1
             began.set()
-            ends.wait()
+            assert ends.wait(60)
         captured.replay()
         made.append(y.sum().item())
 
-    thread = threading.Thread(target=captures)
+    thread = threading.Thread(target=captures, daemon=True)
     thread.start()
-    began.wait()
     try:
+        assert began.wait(60)
         graphed.close()
         kept.clear()
     finally:
         ends.set()
-        thread.join()
+        thread.join(60)
     assert made == [200]
     assert torch.equal(graphed(batch), expected)
 
 
+@pytest.mark.usefixtures("without_gradients")
+def test_of_signatures_the_one_used_longest_ago_goes() -> None:
+    graphed = keel.torch.graph(lambda x: x + 1, signatures=1)
+    for i in range(4):
+        for size in (10, 20):
+            for _ in range(3):
+                assert (
+                    graphed(torch.full((size,), float(i), device="cuda")).tolist() == [i + 1] * size
+                )
+    assert len(graphed.stats()) == 1
+
+
+@pytest.mark.usefixtures("without_gradients")
+def test_close_can_be_tried_again() -> None:
+    x = torch.ones(1000, device="cuda")
+    before = _allocated()
+
+    @keel.torch.graph(timeout=0.1)
+    def slow(x: Any) -> Any:
+        torch.cuda._sleep(1 << 31)  # cycles: about a second
+        return x + 1
+
+    slow(x)
+    torch.cuda.synchronize()
+    slow(x)
+    for _ in range(2):
+        with pytest.raises(keel.WaitTimeoutError):
+            slow.close()
+    assert keel.memory.memory_allocated("cuda:0") > before[1]  # the device still reads it
+    torch.cuda.synchronize()
+    slow.close()
+    assert _allocated() == before
+
+
 def _allocated() -> tuple[int, int]:
     gc.collect()
+    torch.cuda.synchronize()
+    keel.torch.graph(lambda x: x).close()  # and with it what ended while the device still read it
     torch._C._cuda_clearCublasWorkspaces()
     torch.cuda.synchronize()
     return torch.cuda.memory_allocated(), keel.memory.memory_allocated("cuda:0")

@@ -40,6 +40,15 @@ def take(lock: Any, timeout: float | None, doing: str) -> None:
         raise WaitTimeoutError(f"another thread still {doing} after {timeout} s: nothing was done")
 
 
+def captures(torch: Any) -> bool:
+    """Whether what this thread queues becomes part of a graph. Not on a lost device, which fails
+    in whatever comes next."""
+    try:
+        return bool(torch.cuda.is_current_stream_capturing())
+    except RuntimeError:
+        return False
+
+
 @contextlib.contextmanager
 def alone(timeout: float | None) -> Iterator[None]:
     take(_capturing, timeout, "records")
