@@ -310,6 +310,51 @@ def _allocated() -> tuple[int, int]:
     return torch.cuda.memory_allocated(), keel.memory.memory_allocated("cuda:0")
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_graph_in_a_graph_is_a_part_of_it(recorded: bool) -> None:
+    """As a teacher is of a step of training, recorded by itself before or not."""
+    batches = _batches(8)
+
+    def losses_with(teacher: Any) -> list[float]:
+        train = _training(_model())
+
+        def step(x: Any) -> Any:
+            with torch.no_grad():
+                target = teacher(x).flip(1)
+            return train(x, target)
+
+        if isinstance(teacher, keel.torch.Graphed):
+            step = keel.torch.graph(step)
+        return [step(batch).item() for batch in batches]
+
+    expected = losses_with(_model().eval())
+    teacher = keel.torch.graph(_model().eval())
+    if recorded:
+        with torch.no_grad():
+            for _ in range(3):
+                teacher(batches[0])
+    assert losses_with(teacher) == expected
+    assert len(set(expected)) == len(batches)
+
+
+@pytest.mark.usefixtures("without_gradients")
+def test_in_somebodys_capture_it_is_a_part_of_that() -> None:
+    model = _model().eval()
+    graphed = keel.torch.graph(model)
+    batch, other = _batches(2)
+    for _ in range(3):
+        graphed(batch)
+    (stats,) = graphed.stats()
+    captured = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(captured):
+        result = graphed(batch)
+    batch.copy_(other)
+    captured.replay()
+    assert torch.equal(result, model(other))
+    assert torch.equal(graphed(other), result)
+    assert graphed.stats()[0]["steps"] == stats["steps"] + 1
+
+
 @pytest.mark.usefixtures("without_gradients")
 def test_a_function_that_hides_what_broke_its_capture() -> None:
     @keel.torch.graph

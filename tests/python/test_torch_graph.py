@@ -504,6 +504,37 @@ def test_another_threads_recording_is_waited_for_as_long_as_was_said() -> None:
         pass
 
 
+# --- In somebody's capture ---
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_in_a_capture_the_function_itself_is_called(
+    torch: Torch, monkeypatch: pytest.MonkeyPatch, recorded: bool
+) -> None:
+    given: list[Tensor] = []
+
+    @keel.torch.graph
+    def function(x: Tensor) -> Tensor:
+        given.append(x)
+        return x
+
+    x = Tensor(1)
+    if recorded:
+        monkeypatch.setattr(_graph._Recording, "_watch", lambda self, tensors: None)
+        function(x)
+        for recording in function._recordings.values():
+            recording._executable = Executable(torch)  # type: ignore[assignment]
+    before = list(function._recordings)
+    torch.capturing = True
+    assert function(x) is x
+    with pytest.raises(ValueError, match="tensor 0 of the arguments has no elements"):
+        function(Tensor(0))
+    torch.capturing = False
+    assert given == [x]
+    assert x.detached, "no result has a gradient"
+    assert list(function._recordings) == before
+
+
 # --- Captures that fail ---
 
 

@@ -84,6 +84,9 @@ def graph(
     stream of the call: if another stream reads one, that of the call must wait for it before the
     result goes.
 
+    Called while its stream is captured, as from another function that is recorded or inside of
+    ``torch.cuda.graph``, it runs the function as it is, which becomes a part of that graph.
+
     As in every recorded graph, what Python computes is computed when it is recorded (once for each
     slot) and never again, tensors that the function uses without being given them must stay where
     they are, and it must not wait for the device. Optimizers need ``capturable=True`` if they have
@@ -141,6 +144,10 @@ class Graphed:
             )
         else:
             leaves, spec, tensors, others = None, None, list(args), ()
+        if captures(torch):
+            # A launch of what is recorded would break the capture, and so would another recording.
+            _check(tensors)
+            return _without_gradients(torch, self._function(*args, **kwargs))
         given: list[tuple[int, Any]] = []  # those whose bytes are not in order, and have a copy
         for i, tensor in enumerate(tensors):
             if not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():
