@@ -394,6 +394,10 @@ def test_mistakes_are_named() -> None:
     add(x, x)
     with pytest.raises(ValueError, match="share memory"):
         add(x, x)
+    for _ in range(2):  # it is recorded
+        add(x, torch.ones(3, device="cuda"))
+    with pytest.raises(ValueError, match="share memory"):
+        add(x, x)
     x = torch.ones(3, device="cuda")
     looks(x)
     with pytest.raises(RuntimeError, match="captur"):

@@ -535,6 +535,55 @@ def test_in_a_capture_the_function_itself_is_called(
     assert list(function._recordings) == before
 
 
+# --- What the function writes ---
+
+
+def _writer(
+    torch: Torch, monkeypatch: pytest.MonkeyPatch, written: list[bool]
+) -> tuple[_graph._Recording, list[Any]]:
+    """One that has seen which of its arguments the function writes; and what it launches."""
+    call = _graph._Call(torch, lambda *tensors: None, None, None)
+    recording = _graph._Recording(torch, call, [Tensor(1) for _ in written], 9, 0, None)
+    launched: list[Any] = []
+
+    def launch(executable: Any, tensors: Any) -> Any:
+        launched.append(tensors)
+        return SimpleNamespace(results=lambda kept: None)
+
+    monkeypatch.setattr(recording, "_make", lambda slots: Executable(torch))
+    monkeypatch.setattr(recording, "_launch", launch)
+    recording.written = written
+    return recording, launched
+
+
+@pytest.mark.parametrize("written", [[True, False], [False, True], [True, True]])
+def test_arguments_that_are_written_share_no_memory_in_any_call(
+    torch: Torch, monkeypatch: pytest.MonkeyPatch, written: list[bool]
+) -> None:
+    recording, launched = _writer(torch, monkeypatch, written)
+    x, y = Tensor(8), Tensor(8, 8192)
+    recording.run([x, y])
+    for other in (x, Tensor(8, 4096 + 4 * 7), Tensor(8, 4096 - 4 * 7)):
+        with pytest.raises(ValueError, match="of the arguments share memory"):
+            recording.run([x, other])
+    for other in (Tensor(8, 4096 + 4 * 8), Tensor(8, 4096 - 4 * 8)):
+        recording.run([x, other])
+    assert len(launched) == 3
+
+
+def test_arguments_that_are_only_read_may_share_memory(
+    torch: Torch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording, launched = _writer(torch, monkeypatch, [False, False, True])
+    x = Tensor(8)
+    for _ in range(2):
+        recording.run([x, x, Tensor(8, 8192)])
+    assert len(launched) == 2
+    # Between the beginnings of two that share memory there may be another one's.
+    with pytest.raises(ValueError, match="tensors 0 and 2 of the arguments share memory"):
+        recording.run([x, Tensor(1, 4100), Tensor(1, 4104)])
+
+
 # --- Captures that fail ---
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import threading
 import warnings
 from collections import OrderedDict
@@ -325,6 +324,7 @@ class _Recording:
         self._first = threading.RLock()
         self._warm_up = warm_up
         self.written = [False] * len(tensors)
+        self._writes = False
         self._random = False
         # Of the fields below. Nobody waits while he has it. Results may go, and let go of their
         # slots, at any line of this thread's.
@@ -348,10 +348,12 @@ class _Recording:
                 if self._executable is None:
                     if self._warm_up > 0:
                         return self._watch(tensors)
-                    self._check_overlap(tensors)
+                    self._writes = any(self.written)
                     self._executable = self._make(self._slots)
             finally:
                 self._first.release()
+        if self._writes:
+            self._check_overlap(tensors)
         with self._lock:
             if self._closed:
                 raise _ClosedError
@@ -420,12 +422,18 @@ class _Recording:
 
     def _check_overlap(self, tensors: Sequence[Any]) -> None:
         spans = sorted((t.data_ptr(), t.data_ptr() + t.nbytes, i) for i, t in enumerate(tensors))
-        for (_, end, one), (begin, _, other) in itertools.pairwise(spans):
-            if begin < end and (self.written[one] or self.written[other]):
+        # The furthest end of those so far, and whose it is: of all, and of those that are written.
+        last = last_written = (0, -1)
+        for begin, end, i in spans:
+            before = last if self.written[i] else last_written
+            if begin < before[0]:
                 raise ValueError(
-                    f"tensors {one} and {other} of the arguments share memory, and the function "
+                    f"tensors {before[1]} and {i} of the arguments share memory, and the function "
                     "may write there: in the graph each has its own"
                 )
+            last = max(last, (end, i))
+            if self.written[i]:
+                last_written = (end, i)
 
     # --- The recording ---
 
