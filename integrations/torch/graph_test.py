@@ -356,6 +356,29 @@ def test_in_somebodys_capture_it_is_a_part_of_that() -> None:
 
 
 @pytest.mark.usefixtures("without_gradients")
+def test_what_a_graph_writes_is_seen_by_one_around_it() -> None:
+    @keel.torch.graph
+    def add(total: Any, x: Any) -> None:
+        total += x
+
+    total, x = torch.zeros(100, device="cuda"), torch.ones(100, device="cuda")
+    for i in range(3):
+        before = total._version
+        add(total, x)
+        assert total._version > before
+        assert total.tolist() == [i + 1] * 100
+
+    @keel.torch.graph
+    def twice(total: Any, x: Any) -> None:
+        add(total, x)
+        add(total, x)
+
+    for i in range(5):
+        twice(total, x)
+        assert total.tolist() == [3 + 2 * (i + 1)] * 100
+
+
+@pytest.mark.usefixtures("without_gradients")
 def test_a_function_that_hides_what_broke_its_capture() -> None:
     @keel.torch.graph
     def hides(x: Any) -> Any:

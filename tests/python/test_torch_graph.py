@@ -68,6 +68,7 @@ class Torch(SimpleNamespace):
         super().__init__(
             Tensor=Tensor,
             utils=SimpleNamespace(_pytree=tree),
+            autograd=SimpleNamespace(graph=SimpleNamespace(increment_version=lambda tensors: None)),
             is_grad_enabled=lambda: False,
             is_inference_mode_enabled=lambda: True,
             is_autocast_enabled=lambda: False,
@@ -582,6 +583,18 @@ def test_arguments_that_are_only_read_may_share_memory(
     # Between the beginnings of two that share memory there may be another one's.
     with pytest.raises(ValueError, match="tensors 0 and 2 of the arguments share memory"):
         recording.run([x, Tensor(1, 4100), Tensor(1, 4104)])
+
+
+def test_what_a_replay_writes_counts_as_written(
+    torch: Torch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[Any] = []
+    monkeypatch.setattr(torch.autograd.graph, "increment_version", counted.append)
+    x, y = Tensor(8), Tensor(8, 8192)
+    _writer(torch, monkeypatch, [False, False])[0].run([x, y])
+    assert counted == []
+    _writer(torch, monkeypatch, [False, True])[0].run([x, y])
+    assert counted == [[y]]
 
 
 # --- Captures that fail ---

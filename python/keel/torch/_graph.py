@@ -368,6 +368,9 @@ class _Recording:
         hold = None
         try:
             hold = self._launch(executable, tensors)
+            if self._writes:  # PyTorch counts its own, and a graph around this one looks there
+                written = [t for t, it_is in zip(tensors, self.written, strict=True) if it_is]
+                self._torch.autograd.graph.increment_version(written)
             return hold.results(kept)
         finally:
             if hold is None:
