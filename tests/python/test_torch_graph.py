@@ -597,6 +597,25 @@ def test_what_a_replay_writes_counts_as_written(
     assert counted == [[y]]
 
 
+def test_a_slot_that_was_made_again_elsewhere_is_recorded_again(
+    torch: Torch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording, _ = _recording(torch)
+    recording._replays = {}
+    replayed: list[list[int]] = []
+
+    def record(call: Any) -> None:
+        addresses = call.addresses
+        graph = SimpleNamespace(replay=lambda: replayed.append(addresses))
+        recording._replays[addresses[1]] = _graph._Replay(graph, addresses, [], None)
+
+    monkeypatch.setattr(recording, "_record", record)
+    for argument, token in ((1, 100), (1, 100), (2, 100), (2, 200)):
+        recording._replay(SimpleNamespace(addresses=[argument, token]))  # type: ignore[arg-type]
+        assert replayed[-1] == [argument, token]
+    assert replayed[0] is replayed[1]
+
+
 # --- Captures that fail ---
 
 

@@ -294,9 +294,9 @@ def _without_gradients(torch: Any, result: Any) -> Any:
 class _Replay:
     """What was captured for one slot. Its pool of memory lives as long as it does."""
 
-    def __init__(self, graph: Any, inputs: list[Any], outputs: list[Any], spec: Any) -> None:
+    def __init__(self, graph: Any, addresses: list[int], outputs: list[Any], spec: Any) -> None:
         self.graph = graph
-        self.inputs = inputs
+        self.addresses = addresses  # of the arguments and the token
         self.outputs = outputs  # contiguous, without gradients; or None
         self.spec = spec
 
@@ -441,10 +441,13 @@ class _Recording:
     # --- The recording ---
 
     def _replay(self, call: graphs.Call) -> None:
-        token = call.addresses[self._token]
-        if token not in self._replays:
+        addresses = call.addresses
+        replay = self._replays.get(addresses[self._token])
+        # A slot that was given back and made again may have one address of before, and not others.
+        if replay is None or replay.addresses != addresses:
             self._record(call)
-        self._replays[token].graph.replay()
+            replay = self._replays[addresses[self._token]]
+        replay.graph.replay()
 
     def _record(self, call: graphs.Call) -> int:
         torch = self._torch
@@ -470,7 +473,7 @@ class _Recording:
                         f"{type(leaf).__name__}: what Python computes is computed once only"
                     )
             outputs = [None if leaf is None else leaf.detach().contiguous() for leaf in leaves]
-        self._replays[addresses[self._token]] = _Replay(captured, inputs, outputs, spec)
+        self._replays[addresses[self._token]] = _Replay(captured, addresses, outputs, spec)
         return 0 if self._random else int(captured.raw_cuda_graph())
 
     def _at(self, address: int, shape: Any, stride: Any, dtype: Any, nbytes: int) -> Any:
