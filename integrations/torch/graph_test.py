@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 from collections.abc import Callable, Iterator
@@ -249,28 +250,151 @@ def test_what_ends_does_not_break_another_threads_capture() -> None:
         with torch.cuda.graph(captured, capture_error_mode="global"):
             y = x + 1
             began.set()
-            ends.wait()
+            assert ends.wait(60)
         captured.replay()
         made.append(y.sum().item())
 
-    thread = threading.Thread(target=captures)
+    thread = threading.Thread(target=captures, daemon=True)
     thread.start()
-    began.wait()
     try:
+        assert began.wait(60)
         graphed.close()
         kept.clear()
     finally:
         ends.set()
-        thread.join()
+        thread.join(60)
     assert made == [200]
     assert torch.equal(graphed(batch), expected)
 
 
+@pytest.mark.usefixtures("without_gradients")
+def test_of_signatures_the_one_used_longest_ago_goes() -> None:
+    graphed = keel.torch.graph(lambda x: x + 1, signatures=1)
+    for i in range(4):
+        for size in (10, 20):
+            for _ in range(3):
+                assert (
+                    graphed(torch.full((size,), float(i), device="cuda")).tolist() == [i + 1] * size
+                )
+    assert len(graphed.stats()) == 1
+
+
+@pytest.mark.usefixtures("without_gradients")
+def test_close_can_be_tried_again() -> None:
+    x = torch.ones(1000, device="cuda")
+    before = _allocated()
+
+    @keel.torch.graph(timeout=0.1)
+    def slow(x: Any) -> Any:
+        torch.cuda._sleep(1 << 31)  # cycles: about a second
+        return x + 1
+
+    slow(x)
+    torch.cuda.synchronize()
+    slow(x)
+    for _ in range(2):
+        with pytest.raises(keel.WaitTimeoutError):
+            slow.close()
+    assert keel.memory.memory_allocated("cuda:0") > before[1]  # the device still reads it
+    torch.cuda.synchronize()
+    slow.close()
+    assert _allocated() == before
+
+
 def _allocated() -> tuple[int, int]:
     gc.collect()
+    torch.cuda.synchronize()
+    keel.torch.graph(lambda x: x).close()  # and with it what ended while the device still read it
     torch._C._cuda_clearCublasWorkspaces()
     torch.cuda.synchronize()
     return torch.cuda.memory_allocated(), keel.memory.memory_allocated("cuda:0")
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_graph_in_a_graph_is_a_part_of_it(recorded: bool) -> None:
+    """As a teacher is of a step of training, recorded by itself before or not."""
+    batches = _batches(8)
+
+    def losses_with(teacher: Any) -> list[float]:
+        train = _training(_model())
+
+        def step(x: Any) -> Any:
+            with torch.no_grad():
+                target = teacher(x).flip(1)
+            return train(x, target)
+
+        if isinstance(teacher, keel.torch.Graphed):
+            step = keel.torch.graph(step)
+        return [step(batch).item() for batch in batches]
+
+    expected = losses_with(_model().eval())
+    teacher = keel.torch.graph(_model().eval())
+    if recorded:
+        with torch.no_grad():
+            for _ in range(3):
+                teacher(batches[0])
+    assert losses_with(teacher) == expected
+    assert len(set(expected)) == len(batches)
+
+
+@pytest.mark.usefixtures("without_gradients")
+def test_in_somebodys_capture_it_is_a_part_of_that() -> None:
+    model = _model().eval()
+    graphed = keel.torch.graph(model)
+    batch, other = _batches(2)
+    for _ in range(3):
+        graphed(batch)
+    (stats,) = graphed.stats()
+    captured = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(captured):
+        result = graphed(batch)
+    batch.copy_(other)
+    captured.replay()
+    assert torch.equal(result, model(other))
+    assert torch.equal(graphed(other), result)
+    assert graphed.stats()[0]["steps"] == stats["steps"] + 1
+
+
+@pytest.mark.usefixtures("without_gradients")
+def test_what_a_graph_writes_is_seen_by_one_around_it() -> None:
+    @keel.torch.graph
+    def add(total: Any, x: Any) -> None:
+        total += x
+
+    total, x = torch.zeros(100, device="cuda"), torch.ones(100, device="cuda")
+    for i in range(3):
+        before = total._version
+        add(total, x)
+        assert total._version > before
+        assert total.tolist() == [i + 1] * 100
+
+    @keel.torch.graph
+    def twice(total: Any, x: Any) -> None:
+        add(total, x)
+        add(total, x)
+
+    for i in range(5):
+        twice(total, x)
+        assert total.tolist() == [3 + 2 * (i + 1)] * 100
+
+
+@pytest.mark.usefixtures("without_gradients")
+def test_a_function_that_hides_what_broke_its_capture() -> None:
+    @keel.torch.graph
+    def hides(x: Any) -> Any:
+        y = x * 2
+        with contextlib.suppress(RuntimeError):
+            y.sum().item()
+        return y
+
+    x = torch.ones(3, device="cuda")
+    assert hides(x).tolist() == [2, 2, 2]
+    with pytest.raises(RuntimeError, match="captur"):
+        hides(x)
+    assert torch.rand(3, device="cuda").shape == (3,)  # the generator is as before
+    double = keel.torch.graph(lambda x: x * 2)
+    for _ in range(3):
+        assert double(x).tolist() == [2, 2, 2]
 
 
 @pytest.mark.usefixtures("without_gradients")
@@ -291,6 +415,10 @@ def test_mistakes_are_named() -> None:
     x = torch.ones(3, device="cuda")
     add = keel.torch.graph(lambda x, y: x.add_(y))
     add(x, x)
+    with pytest.raises(ValueError, match="share memory"):
+        add(x, x)
+    for _ in range(2):  # it is recorded
+        add(x, torch.ones(3, device="cuda"))
     with pytest.raises(ValueError, match="share memory"):
         add(x, x)
     x = torch.ones(3, device="cuda")

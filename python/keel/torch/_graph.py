@@ -3,44 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from keel import _keel
 from keel import graph as graphs
-from keel.errors import DeviceLostError, Error, StateError, WaitTimeoutError
+from keel.errors import DeviceLostError, StateError, WaitTimeoutError
+from keel.torch._capture import alone, capture, captures, prepare_thread, take
 
 #: The binding that stands for what the function returns, and tells slots apart.
 _TOKEN = "token"
 _CUDA, _UINT, _BYTE = 2, 1, 8  # to DLPack: the device, and elements of a byte
 
-# PyTorch records one graph at a time, and its generators know of one only. The streams that are
-# captured are kept by device: it has few, and hands them out again and again.
-_capturing = threading.RLock()
-_sides: dict[int, Any] = {}
-
-
-class _Threads(threading.local):
-    """The devices that this thread has prepared."""
-
-    def __init__(self) -> None:
-        self.ready: set[int] = set()
-
-
-_threads = _Threads()
-
 
 class _ClosedError(Exception):
     """A recording ended between a call's finding it and its beginning."""
-
-
-def _take(lock: Any, timeout: float | None, doing: str) -> None:
-    if not lock.acquire(timeout=-1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)):
-        raise WaitTimeoutError(f"another thread still {doing} after {timeout} s: nothing was done")
 
 
 @overload
@@ -103,6 +83,9 @@ def graph(
     stream of the call: if another stream reads one, that of the call must wait for it before the
     result goes.
 
+    Called while its stream is captured, as from another function that is recorded or inside of
+    ``torch.cuda.graph``, it runs the function as it is, which becomes a part of that graph.
+
     As in every recorded graph, what Python computes is computed when it is recorded (once for each
     slot) and never again, tensors that the function uses without being given them must stay where
     they are, and it must not wait for the device. Optimizers need ``capturable=True`` if they have
@@ -133,6 +116,7 @@ class Graphed:
         from keel.torch import _torch, installed
 
         self._recordings: OrderedDict[Any, _Recording] = OrderedDict()
+        self._gone: list[_Recording] = []  # that were closed, but may still have memory
         self._lock = threading.RLock()
         self._torch = _torch()
         if installed() == "functions":
@@ -159,6 +143,10 @@ class Graphed:
             )
         else:
             leaves, spec, tensors, others = None, None, list(args), ()
+        if captures(torch):
+            # A launch of what is recorded would break the capture, and so would another recording.
+            _check(tensors)
+            return _without_gradients(torch, self._function(*args, **kwargs))
         given: list[tuple[int, Any]] = []  # those whose bytes are not in order, and have a copy
         for i, tensor in enumerate(tensors):
             if not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():
@@ -211,10 +199,11 @@ class Graphed:
                 self._recordings[key] = recording
                 if len(self._recordings) > self._most:
                     _, gone = self._recordings.popitem(last=False)  # used longest ago
+                    self._gone = [each for each in self._gone if not each.over]
+                    self._gone.append(gone)
+        _end_late()
         if gone is not None:
-            with contextlib.suppress(WaitTimeoutError):  # it ends later
-                gone.close(0)
-        _end_late(self._torch)
+            gone.end()
         return recording
 
     def stats(self) -> list[dict[str, int]]:
@@ -226,24 +215,30 @@ class Graphed:
 
     def close(self) -> None:
         """Give the graphs and their memory back, as far as no results are in use; those keep theirs
-        until they go. It waits for the calls that still run on the device, but for nothing else
-        there; WaitTimeoutError after the graph's ``timeout``, and then they go later. The next call
-        begins anew."""
+        until they go. It waits for the calls that still run on the device, for at most the graph's
+        ``timeout`` each, and for nothing else there; then it raises WaitTimeoutError, and they go
+        later. While its stream is captured it waits for nothing, and they go later, too. It may be
+        called again, for what is left. The next call begins anew.
+        """
         with self._lock:
-            recordings = list(self._recordings.values())
+            self._gone += self._recordings.values()
             self._recordings.clear()
-        late: WaitTimeoutError | None = None
-        for recording in recordings:
+            gone = list(self._gone)
+        first: Exception | None = None
+        for recording in gone:
             try:
                 recording.close(self._timeout)
-            except WaitTimeoutError as error:
-                late = error
-        if late is not None:
-            raise late
+            except Exception as error:
+                first = first or error
+        with self._lock:
+            self._gone = [each for each in self._gone if not each.over]
+        if first is not None:
+            raise first
+        _end_late()
 
     def __del__(self) -> None:
-        with contextlib.suppress(Error):  # a lost device has nothing left to give back
-            self.close()
+        for recording in (*self._gone, *self._recordings.values()):
+            recording.end()
 
     def __repr__(self) -> str:
         return f"keel.torch.graph({self._function!r})"
@@ -292,12 +287,16 @@ class _Call:
         return self._function(*args, **kwargs)
 
 
+def _without_gradients(torch: Any, result: Any) -> Any:
+    return torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach(), result)
+
+
 class _Replay:
     """What was captured for one slot. Its pool of memory lives as long as it does."""
 
-    def __init__(self, graph: Any, inputs: list[Any], outputs: list[Any], spec: Any) -> None:
+    def __init__(self, graph: Any, addresses: list[int], outputs: list[Any], spec: Any) -> None:
         self.graph = graph
-        self.inputs = inputs
+        self.addresses = addresses  # of the arguments and the token
         self.outputs = outputs  # contiguous, without gradients; or None
         self.spec = spec
 
@@ -321,33 +320,44 @@ class _Recording:
         self._device = tensors[0].device
         self._index: int = self._device.index
         self._like = [(t.shape, t.stride(), t.dtype, t.nbytes) for t in tensors]
-        # Results may go, and let go of their slots, at any line of this thread's.
-        self._lock = threading.RLock()
+        # Of who runs the function as it is: for as long as that takes.
+        self._first = threading.RLock()
         self._warm_up = warm_up
         self.written = [False] * len(tensors)
+        self._writes = False
         self._random = False
+        # Of the fields below. Nobody waits while he has it. Results may go, and let go of their
+        # slots, at any line of this thread's.
+        self._lock = threading.RLock()
         self._users = 0  # calls under way, and results that are in a slot
         self._closed = False
         self._replays: dict[int, _Replay] = {}
         self._executable: graphs.Executable | None = None
         self._spare: graphs.Executable | None = None  # for calls whose results are copied
-        self._ending: list[graphs.Executable] = []  # those two, once it is closed
+        self._warned = False
         self._token = len(tensors)  # the number of its binding, after those of the arguments
 
     # --- A call ---
 
     def run(self, tensors: Sequence[Any]) -> Any:
-        _take(self._lock, self._timeout, "runs the function for the first time")
-        try:
+        if self._executable is None:
+            take(self._first, self._timeout, "runs the function for the first time")
+            try:
+                if self._closed:
+                    raise _ClosedError
+                if self._executable is None:
+                    if self._warm_up > 0:
+                        return self._watch(tensors)
+                    self._writes = any(self.written)
+                    self._executable = self._make(self._slots)
+            finally:
+                self._first.release()
+        if self._writes:
+            self._check_overlap(tensors)
+        with self._lock:
             if self._closed:
                 raise _ClosedError
-            if self._executable is None:
-                if self._warm_up > 0:
-                    return self._watch(tensors)
-                self._check_overlap(tensors)
-                self._replays = {}
-                self._executable = self._make(self._slots)
-            executable, replays = self._executable, self._replays
+            executable = self._executable
             # Whoever keeps results and waited for a slot would wait for himself.
             kept = self._users < self._slots
             if not kept:
@@ -355,33 +365,24 @@ class _Recording:
                     self._spare = self._make(1)
                 executable = self._spare
             self._users += 1
-        finally:
-            self._lock.release()
         hold = None
         try:
-            hold = self._launch(executable, replays, tensors)
+            hold = self._launch(executable, tensors)
+            if self._writes:  # PyTorch counts its own, and a graph around this one looks there
+                written = [t for t, it_is in zip(tensors, self.written, strict=True) if it_is]
+                self._torch.autograd.graph.increment_version(written)
             return hold.results(kept)
         finally:
             if hold is None:
                 self.left()
 
-    def _launch(
-        self, executable: graphs.Executable, replays: dict[int, _Replay], tensors: Sequence[Any]
-    ) -> _Hold:
-        if self._index not in _threads.ready:
-            self._prepare_thread()
+    def _launch(self, executable: graphs.Executable, tensors: Sequence[Any]) -> _Hold:
+        prepare_thread(self._torch, self._device)
         stream = self._torch._C._cuda_getCurrentRawStream(self._index)
         with executable.acquire(stream, self._timeout) as lease:
             lease.bind_addresses([tensor.data_ptr() for tensor in tensors])
             lease.launch(self._timeout)
-            return _Hold(self, replays[lease.address(self._token)], lease.held(self._token))
-
-    def _prepare_thread(self) -> None:
-        """A thread that has not used the device yet cannot begin with a recording: a library would
-        want its handle there."""
-        with self._torch.cuda.device(self._device):
-            self._torch.cuda.current_blas_handle()
-        _threads.ready.add(self._index)
+            return _Hold(self, self._replays[lease.address(self._token)], lease.held(self._token))
 
     def left(self) -> None:
         """A call is over, or its results are gone."""
@@ -389,12 +390,8 @@ class _Recording:
             self._users -= 1
             last = self._users == 0 and self._closed
         if last:
-            with contextlib.suppress(WaitTimeoutError):  # it ends later
-                self._end(self._timeout)
-
-    def _without_gradients(self, result: Any) -> Any:
-        torch = self._torch
-        return torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach(), result)
+            _late.add(self)
+            _end_late()
 
     # --- Before the recording ---
 
@@ -409,7 +406,7 @@ class _Recording:
         for i, tensor in enumerate(tensors):
             self.written[i] |= versions[i] is None or tensor._version != versions[i]
         self._warm_up -= 1
-        return self._without_gradients(result)
+        return _without_gradients(torch, result)
 
     def _make(self, slots: int) -> graphs.Executable:
         program = graphs.Program(self._call.name, device=f"cuda:{self._index}")
@@ -428,20 +425,29 @@ class _Recording:
 
     def _check_overlap(self, tensors: Sequence[Any]) -> None:
         spans = sorted((t.data_ptr(), t.data_ptr() + t.nbytes, i) for i, t in enumerate(tensors))
-        for (_, end, one), (begin, _, other) in itertools.pairwise(spans):
-            if begin < end and (self.written[one] or self.written[other]):
+        # The furthest end of those so far, and whose it is: of all, and of those that are written.
+        last = last_written = (0, -1)
+        for begin, end, i in spans:
+            before = last if self.written[i] else last_written
+            if begin < before[0]:
                 raise ValueError(
-                    f"tensors {one} and {other} of the arguments share memory, and the function "
+                    f"tensors {before[1]} and {i} of the arguments share memory, and the function "
                     "may write there: in the graph each has its own"
                 )
+            last = max(last, (end, i))
+            if self.written[i]:
+                last_written = (end, i)
 
     # --- The recording ---
 
     def _replay(self, call: graphs.Call) -> None:
-        token = call.addresses[self._token]
-        if token not in self._replays:
+        addresses = call.addresses
+        replay = self._replays.get(addresses[self._token])
+        # A slot that was given back and made again may have one address of before, and not others.
+        if replay is None or replay.addresses != addresses:
             self._record(call)
-        self._replays[token].graph.replay()
+            replay = self._replays[addresses[self._token]]
+        replay.graph.replay()
 
     def _record(self, call: graphs.Call) -> int:
         torch = self._torch
@@ -449,7 +455,11 @@ class _Recording:
         addresses = call.addresses
         inputs = [self._at(addresses[i], *like) for i, like in enumerate(self._like)]
         captured = torch.cuda.CUDAGraph(keep_graph=not self._random)
-        with self._alone(), torch.cuda.device(self._device), self._capture(captured):
+        with (
+            alone(self._timeout),
+            torch.cuda.device(self._device),
+            capture(torch, self._device, captured),
+        ):
             # A cast that autocast keeps would be gone when the graph is replayed.
             torch.clear_autocast_cache()
             cast = torch.is_autocast_enabled()
@@ -463,53 +473,8 @@ class _Recording:
                         f"{type(leaf).__name__}: what Python computes is computed once only"
                     )
             outputs = [None if leaf is None else leaf.detach().contiguous() for leaf in leaves]
-        self._replays[addresses[self._token]] = _Replay(captured, inputs, outputs, spec)
+        self._replays[addresses[self._token]] = _Replay(captured, addresses, outputs, spec)
         return 0 if self._random else int(captured.raw_cuda_graph())
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        _take(_capturing, self._timeout, "records")
-        try:
-            yield
-        finally:
-            _capturing.release()
-
-    @contextlib.contextmanager
-    def _capture(self, captured: Any) -> Iterator[None]:
-        """What is queued meanwhile becomes the graph. If it fails, PyTorch is as before."""
-        torch = self._torch
-        side = _sides.get(self._index)
-        if side is None:
-            side = _sides[self._index] = torch.cuda.Stream(self._device)
-        side.wait_stream(torch.cuda.current_stream(self._device))
-        pool = torch.cuda.graph_pool_handle()
-        with torch.cuda.stream(side):
-            # So that workspaces of libraries are taken from the graph's pool, and stay there.
-            torch._C._cuda_clearCublasWorkspaces()
-            captured.capture_begin(pool=pool, capture_error_mode="thread_local")
-            try:
-                yield
-            except BaseException:
-                self._abandon(captured, pool)
-                raise
-            finally:
-                torch._C._cuda_clearCublasWorkspaces()
-            captured.capture_end()
-
-    def _abandon(self, captured: Any, pool: Any) -> None:
-        torch = self._torch
-        try:
-            captured.capture_end()
-        except RuntimeError:
-            # It stops where the capture was broken: the pool is still in use, and the generator
-            # thinks that it is captured, until another capture has ended.
-            torch._C._cuda_endAllocateToPool(self._index, pool)
-            torch._C._cuda_releasePool(self._index, pool)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that it is empty
-                again = torch.cuda.CUDAGraph(keep_graph=True)
-                again.capture_begin(capture_error_mode="thread_local")
-                again.capture_end()
 
     def _at(self, address: int, shape: Any, stride: Any, dtype: Any, nbytes: int) -> Any:
         torch = self._torch
@@ -529,63 +494,65 @@ class _Recording:
                 stats[name] += value
         return stats
 
-    def close(self, timeout: float | None) -> None:
-        """What is in use ends with its last user."""
+    @property
+    def over(self) -> bool:
+        """Closed, with nothing left to give back."""
         with self._lock:
-            if self._closed:
-                return
+            freed = self._executable is None and self._spare is None
+            return self._closed and self._users == 0 and freed
+
+    def close(self, timeout: float | None) -> None:
+        """No call begins any more. What is in use ends with its last user. After an error: again,
+        by whatever ends next, or is recorded, if not by its owner."""
+        with self._lock:
             self._closed = True
-            self._ending = [each for each in (self._executable, self._spare) if each is not None]
-            self._executable = self._spare = None
-            unused = self._users == 0
-        if unused:
-            self._end(timeout)
+            used = self._users > 0
+        if used:
+            if not captures(self._torch):
+                for executable in (self._executable, self._spare):
+                    if executable is not None:  # and not the one in use
+                        with contextlib.suppress(DeviceLostError, StateError, WaitTimeoutError):
+                            executable.close(0)
             return
-        for executable in self._ending:
-            with contextlib.suppress(DeviceLostError, StateError, WaitTimeoutError):
-                executable.close(0)
-
-    def _end(self, timeout: float | None) -> None:
-        if self._torch.cuda.is_current_stream_capturing():
-            _late.append(self)
+        _late.add(self)
+        if captures(self._torch):
             return
-        try:
-            self.free(timeout)
-        except BaseException:
-            _late.append(self)
-            raise
-        _end_late(self._torch)
-
-    def free(self, timeout: float | None) -> None:
-        """Give back what it has, when its calls have ended on the device: theirs only, because to
-        wait for the whole device would break a capture that any other thread is in."""
-        for executable in self._ending:
-            with contextlib.suppress(DeviceLostError):  # which ends its calls, too
-                executable.close(timeout)
-        self._ending = []
+        # Its calls have ended on the device then: theirs only, because to wait for the whole device
+        # would break a capture that any other thread is in.
+        for executable in (self._executable, self._spare):
+            if executable is not None:
+                with contextlib.suppress(DeviceLostError):  # which ends its calls, too
+                    executable.close(timeout)
+        self._executable = self._spare = None
         self._replays.clear()
+        _late.discard(self)
+
+    def end(self) -> None:
+        """The same for those whose part it is not, destructors among them: it neither waits nor
+        fails."""
+        try:
+            self.close(0)
+        except WaitTimeoutError:
+            pass
+        except Exception as error:
+            if not self._warned:
+                self._warned = True
+                warnings.warn(
+                    f"the memory of a graph of {self._call.name!r} is not given back: {error}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
 
 
 #: What ended, but keeps its memory: the device was not done with it in time, or the thread was in a
 #: capture, perhaps with no idea of what its destructors do.
-_late: list[_Recording] = []
+_late: set[_Recording] = set()
 
 
-def _end_late(torch: Any) -> None:
+def _end_late() -> None:
     """Those that the device is done with by now."""
-    if torch.cuda.is_current_stream_capturing():
-        return  # whatever ends next, or is recorded, frees it
-    for _ in range(len(_late)):
-        try:
-            recording = _late.pop(0)
-        except IndexError:  # others take from it, too
-            return
-        try:
-            recording.free(0)
-        except BaseException as error:
-            _late.append(recording)
-            if not isinstance(error, WaitTimeoutError):
-                raise
+    for recording in list(_late):
+        recording.end()
 
 
 class _Hold:
