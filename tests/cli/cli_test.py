@@ -49,8 +49,8 @@ class HelpTest(CliTest):
             self.assertIn(text, run.stdout)
         # What the lists may have in them.
         for option, choices in (("--commands", "10, 100, 1000"), ("--moving", "none, one, half, all"),
-                                ("--policy", "bare, eager, re-record, update, resident, in-place, copy, "
-                                             "copy-table, patch, remap, retrace, auto"),
+                                ("--policy", "bare, bare-copies, eager, re-record, update, resident, "
+                                             "in-place, copy, copy-table, patch, remap, retrace, auto"),
                                 ("--transport", "thread, process, mpi")):
             text = " ".join(run.stdout.split())
             self.assertRegex(text, rf"{option} LIST \.\.\. (graph|task): [^:]+: {choices}")
