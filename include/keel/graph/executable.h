@@ -152,6 +152,11 @@ class KEEL_EXPORT Lease {
   // bounds waiting for the slot's last step, and for another step that records, calls the functions
   // of commands or has the same scratch arena, where that is needed: kDeadlineExceeded, and nothing
   // was launched. It does not bound the functions that this step calls.
+  //
+  // A stream that is being captured takes no step: kFailedPrecondition, and nothing was queued. The
+  // capture stays as it is where the step warms up, records or runs without graphs, and in a
+  // program with eager commands. Other steps do not ask, because that would be a second call of the
+  // driver: their launch is refused by it, which breaks the capture.
   Status Launch(Deadline deadline = Deadline::Never());
   // Of what Launch did, also when it failed.
   const ReplayReport& report() const;
