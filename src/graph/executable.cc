@@ -182,7 +182,7 @@ HeldOutput::HeldOutput(HeldOutput&& other) noexcept
 
 HeldOutput& HeldOutput::operator=(HeldOutput&& other) noexcept {
   if (this != &other) {
-    (void)Close();
+    CloseOrWarn();
     state_ = std::move(other.state_);
     slot_ = std::exchange(other.slot_, nullptr);
     address_ = std::exchange(other.address_, {});
@@ -192,7 +192,9 @@ HeldOutput& HeldOutput::operator=(HeldOutput&& other) noexcept {
   return *this;
 }
 
-HeldOutput::~HeldOutput() {
+HeldOutput::~HeldOutput() { CloseOrWarn(); }
+
+void HeldOutput::CloseOrWarn() noexcept {
   const std::shared_ptr<ExecutableState> state = state_;
   const Status status = Close();
   // On a lost device, and in a forked child, nobody reads any more.

@@ -115,13 +115,16 @@ class KEEL_EXPORT HeldOutput {
   // the step's own, have queued when this output is let go. Neither has to live longer than
   // that, unless it is being captured then: such a stream lives until the slot's next step.
   Status RecordUse(hal::StreamHandle stream);
-  // Lets go. OK for one that holds nothing. Also while one of those streams is being captured, and
-  // without becoming a part of that; a step on another stream then fails with kFailedPrecondition
-  // until the capture has ended.
+  // Lets go, whatever it returns; a destructor and an assignment do so too, and say in the log what
+  // went wrong. OK for one that holds nothing. Also while one of those streams is being captured,
+  // and without becoming a part of that; a step on another stream then fails with
+  // kFailedPrecondition until the capture has ended.
   Status Close();
 
  private:
   friend class Lease;
+  // For those who can tell nobody: what went wrong is in the log.
+  void CloseOrWarn() noexcept;
   std::shared_ptr<ExecutableState> state_;
   Slot* slot_ = nullptr;
   DeviceAddress address_;
