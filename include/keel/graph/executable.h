@@ -93,7 +93,7 @@ struct ExecutableOptions {
   // Only for the policy in-place. Peers read it too, those that the allocator has when the first
   // step makes the slots. kUnimplemented where the device has no virtual memory.
   bool alias_outputs = false;
-  // What `auto` reckons with; nothing: measured on the device, once per process.
+  // What `auto` reckons with; nothing: measured on the device, once per process. See Create.
   std::optional<PrimitiveCosts> costs;
 };
 
@@ -183,6 +183,12 @@ class KEEL_EXPORT Executable {
  public:
   // Takes memory with the first step. kInvalidArgument names what is wrong with the options;
   // kUnimplemented what the device lacks for a policy.
+  //
+  // The first with bindings of the policy `auto`, and without costs in its options, measures the
+  // device: mostly for a millisecond, but it waits for what it measures, and for others who measure
+  // the same device; not longer than 3 seconds in all, if the driver itself returns. A device that
+  // is not ready by then hangs or is busy: `auto` reckons with the defaults of PrimitiveCosts, the
+  // log says so, and the next Create measures again.
   static Result<std::unique_ptr<Executable>> Create(std::shared_ptr<const Program> program,
                                                     std::shared_ptr<memory::DeviceMemory> memory,
                                                     ExecutableOptions options = {});
