@@ -329,7 +329,8 @@ KEEL_C_EXPORT keel_status keel_lease_get_address(keel_lease lease, uint32_t bind
                                                  uint64_t* address);
 /* Queues the step on the stream, once; when it fails it may be tried again. `timeout_ns` is for the
  * slot's last step, and for another step that records, calls the functions of commands or has the
- * same scratch arena, where that must be waited for. */
+ * same scratch arena, where that must be waited for. KEEL_STATUS_FAILED_PRECONDITION while the
+ * stream is being captured; a steady step, which does not ask, breaks the capture. */
 KEEL_C_EXPORT keel_status keel_lease_launch(keel_lease lease, int64_t timeout_ns);
 /* After the launch: an output of the policy in-place stays as it is until it is let go. */
 KEEL_C_EXPORT keel_status keel_lease_hold(keel_lease lease, uint32_t binding, keel_output* output);

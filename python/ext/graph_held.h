@@ -23,7 +23,8 @@ class Held {
   ~Held() {
     // It may be the last of its executable, which waits for what runs.
     const LeaveInterpreter leave;
-    static_cast<void>(Close());
+    // Not by Close: nobody can be told, and the end of an output says in the log what went wrong.
+    const graph::HeldOutput last = std::move(output_);
   }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
@@ -39,11 +40,6 @@ class Held {
     KEEL_TRY(output_.RecordUse(stream));
     if (owner != nullptr) readers_.push_back(std::move(owner));
     return OkStatus();
-  }
-  Status Close() {
-    KEEL_TRY(Here());
-    const std::lock_guard lock(mutex_);
-    return output_.Close();
   }
 
  private:

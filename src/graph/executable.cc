@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <utility>
 
 #include "graph/executable_state.h"
@@ -12,6 +13,8 @@ namespace keel::graph {
 namespace {
 
 constexpr int kMostSlots = 64;
+// A healthy device takes a thousandth of it.
+constexpr std::chrono::seconds kMeasuring{3};
 
 Status CheckOptions(const Program& program, const Layout& layout,
                     const memory::DeviceMemory& memory, const ExecutableOptions& options) {
@@ -49,6 +52,19 @@ Status CheckOptions(const Program& program, const Layout& layout,
   return OkStatus();
 }
 
+// What `auto` reckons with, if nobody says.
+Result<PrimitiveCosts> CostsFor(const Program& program,
+                                const std::shared_ptr<memory::DeviceMemory>& memory) {
+  Result<PrimitiveCosts> costs = CostsOf(memory, Deadline::After(kMeasuring));
+  if (costs.status().code() != StatusCode::kDeadlineExceeded) return costs;
+  Log(LogLevel::kWarn,
+      fmt::format(
+          "`auto` reckons in '{}' with what devices cost in general, because {} could not be "
+          "measured in time: {}",
+          program.name(), memory->name().ToString(), costs.status().ToString()));
+  return PrimitiveCosts{};
+}
+
 }  // namespace
 
 // --- Executable ----------------------------------------------------------------------------------
@@ -66,7 +82,7 @@ Result<std::unique_ptr<Executable>> Executable::Create(std::shared_ptr<const Pro
   if (options.costs) {
     costs = *options.costs;
   } else if (layout->dynamic != 0) {
-    KEEL_ASSIGN(costs, CostsOf(memory));
+    KEEL_ASSIGN(costs, CostsFor(*program, memory));
   }
   auto choices = std::make_shared<AutoPolicy>(*layout, costs);
   return std::unique_ptr<Executable>(new Executable(MakeSharedHere<ExecutableState>(
@@ -182,7 +198,7 @@ HeldOutput::HeldOutput(HeldOutput&& other) noexcept
 
 HeldOutput& HeldOutput::operator=(HeldOutput&& other) noexcept {
   if (this != &other) {
-    (void)Close();
+    CloseOrWarn();
     state_ = std::move(other.state_);
     slot_ = std::exchange(other.slot_, nullptr);
     address_ = std::exchange(other.address_, {});
@@ -192,7 +208,9 @@ HeldOutput& HeldOutput::operator=(HeldOutput&& other) noexcept {
   return *this;
 }
 
-HeldOutput::~HeldOutput() {
+HeldOutput::~HeldOutput() { CloseOrWarn(); }
+
+void HeldOutput::CloseOrWarn() noexcept {
   const std::shared_ptr<ExecutableState> state = state_;
   const Status status = Close();
   // On a lost device, and in a forked child, nobody reads any more.

@@ -472,10 +472,11 @@ TEST_F(AutoTest, ChoicesOutliveTheSlots) {
 }
 
 TEST_F(AutoTest, MeasuresTheDeviceWhenNobodySaysWhatThingsCost) {
-  const PrimitiveCosts costs = Need(MeasurePrimitiveCosts(bench_.memory()));
+  const PrimitiveCosts costs = Need(MeasurePrimitiveCosts(bench_.memory(), Soon()));
   EXPECT_GT(costs.patch_us, 0);
   EXPECT_GT(costs.copy_bytes_per_us, 0);
-  EXPECT_EQ(Need(CostsOf(bench_.memory())).patch_us, Need(CostsOf(bench_.memory())).patch_us);
+  EXPECT_EQ(Need(CostsOf(bench_.memory(), Soon())).patch_us,
+            Need(CostsOf(bench_.memory(), Soon())).patch_us);
 }
 
 }  // namespace

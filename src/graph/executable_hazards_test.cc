@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "graph/graph_test.h"
@@ -179,6 +180,47 @@ TEST_F(MappedEndTest, G10_LeavesWhatIsMappedUntilTheDeviceIsDoneWhenPatienceEnds
 }
 
 // --- G16 -----------------------------------------------------------------------------------------
+
+// Who reads it is not known to be done when neither an event nor waiting tells.
+TEST_F(GraphTest, G5_AnOutputThatIsLetGoWhileItMayBeReadIsInTheLogWhereNobodyIsTold) {
+  const Adding adding = MakeAdding(Policy::kInPlace, Policy::kInPlace);
+  const auto executable = Need(Executable::Create(adding.program, bench_.memory(), {.slots = 2}));
+  enum class End { kGone, kReplaced, kClosed };
+  for (const End end : {End::kGone, End::kReplaced, End::kClosed}) {
+    const auto hold = [&] {
+      Lease lease = Need(executable->Acquire(bench_.stream(), Soon()));
+      EXPECT_TRUE(IsOk(lease.Launch(Soon())));
+      return Need(lease.Hold(adding.sum));
+    };
+    HeldOutput next = hold();
+    std::optional<HeldOutput> held = hold();
+    bench_.device().FailNth(Primitive::kRecordEvent, 1, Internal("no event"));
+    bench_.device().FailNth(Primitive::kSynchronizeStream, 1, Internal("no end"));
+    SetLogLevel(LogLevel::kWarn);
+    testing::internal::CaptureStderr();
+    switch (end) {
+      case End::kGone:
+        held.reset();
+        break;
+      case End::kReplaced:
+        *held = std::move(next);
+        break;
+      case End::kClosed:
+        EXPECT_EQ(held->Close().code(), StatusCode::kInternal);
+        break;
+    }
+    const std::string logged = testing::internal::GetCapturedStderr();
+    SetLogLevel(LogLevel::kOff);
+    if (end == End::kClosed) {
+      EXPECT_EQ(logged, "") << "the caller is told";
+    } else {
+      EXPECT_THAT(logged,
+                  ::testing::HasSubstr("an output was let go while it may be read: INTERNAL"));
+    }
+    bench_.device().ClearRules();
+  }
+  EXPECT_TRUE(IsOk(executable->Close(Soon())));
+}
 
 class SteadyWorkTest : public GraphTest {};
 

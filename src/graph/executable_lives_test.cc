@@ -129,7 +129,7 @@ TEST_F(LivesTest, MeasuringTheDevice) {
   Sweep([&](const Memory& memory) {
     Tries tries;
     tries([&]() -> Status {
-      KEEL_ASSIGN(const PrimitiveCosts costs, MeasurePrimitiveCosts(memory));
+      KEEL_ASSIGN(const PrimitiveCosts costs, MeasurePrimitiveCosts(memory, Soon()));
       EXPECT_GT(costs.copy_bytes_per_us, 0);
       return OkStatus();
     });

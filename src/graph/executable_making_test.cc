@@ -158,7 +158,7 @@ TEST(CostsTest, AreMeasuredOfEachDeviceByItself) {
   const auto healthy = Need(memory::DeviceMemory::Create(Need(driver->Open(1)), {}));
   hanging->hold = true;
   counted->ResetCounts();
-  std::thread first([&] { EXPECT_TRUE(IsOk(CostsOf(hangs))); });
+  std::thread first([&] { EXPECT_TRUE(IsOk(CostsOf(hangs, Soon()))); });
   const Deadline measures = Soon();
   // Which comes after its stream.
   while (counted->calls(Primitive::kLoadModule) == 0 && !measures.Passed()) {
@@ -166,7 +166,7 @@ TEST(CostsTest, AreMeasuredOfEachDeviceByItself) {
   }
   std::atomic<bool> measured = false;
   std::thread second([&] {
-    EXPECT_TRUE(IsOk(CostsOf(healthy)));
+    EXPECT_TRUE(IsOk(CostsOf(healthy, Soon())));
     measured = true;
   });
   // A machine that is busy needs its time.
@@ -177,6 +177,86 @@ TEST(CostsTest, AreMeasuredOfEachDeviceByItself) {
   hanging->Release();
   first.join();
   second.join();
+}
+
+// However many wait for each other: each until its own deadline. And what the device may still
+// write to is nobody else's, until it is done.
+TEST(CostsTest, G6_MeasuringADeviceThatHangsEndsAtTheDeadline) {
+  SetLogLevel(LogLevel::kOff);
+  const auto driver = Need(sim::CreateSimDriver({.memory = 256_MiB, .arena = 4_GiB}));
+  const auto device = std::make_shared<HoldsNewStreams>(Need(driver->Open(0)));
+  const auto counted = hal::Instrumented(device);
+  const auto memory = Need(memory::DeviceMemory::Create(counted, {}));
+  device->hold = true;
+  const auto begin = Deadline::Clock::now();
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.emplace_back([&] {
+      EXPECT_EQ(CostsOf(memory, Deadline::After(milliseconds(50))).status().code(),
+                StatusCode::kDeadlineExceeded);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_LT(Deadline::Clock::now() - begin, std::chrono::seconds(30));
+  device->hold = false;
+  EXPECT_FALSE(counted->retries().empty());
+  EXPECT_FALSE(counted->retries().Drain().ok()) << "while the device is not done";
+  EXPECT_GT(memory->allocator().allocated(), 0_B);
+  device->Release();
+  // What failed is not kept; what was measured is.
+  EXPECT_TRUE(IsOk(CostsOf(memory, Soon())));
+  EXPECT_TRUE(IsOk(counted->Synchronize(Soon())));
+  EXPECT_TRUE(IsOk(counted->retries().Drain()));
+  EXPECT_EQ(memory->allocator().allocated(), 0_B);
+  counted->ResetCounts();
+  EXPECT_TRUE(IsOk(CostsOf(memory, Deadline::Now())));
+  EXPECT_EQ(counted->calls(), 0u);
+  SetLogLevel(LogLevel::kWarn);
+}
+
+// What waits for it gives up at once, and remembers how long it might have waited.
+class IsNeverInTime : public hal::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Status SynchronizeStream(hal::StreamHandle stream, Deadline deadline) override {
+    return hangs ? Late(deadline) : ForwardingDevice::SynchronizeStream(stream, deadline);
+  }
+  Status SynchronizeEvent(hal::EventHandle event, Deadline deadline) override {
+    return hangs ? Late(deadline) : ForwardingDevice::SynchronizeEvent(event, deadline);
+  }
+  bool hangs = true;
+  Deadline::Clock::time_point longest;
+
+ private:
+  Status Late(Deadline deadline) {
+    longest = std::max(longest, deadline.when());
+    return DeadlineExceeded("it hangs");
+  }
+};
+
+TEST_F(MakingTest, AnExecutableForAutoIsMadeOnADeviceThatCannotBeMeasured) {
+  const Adding adding = MakeAdding(Policy::kAuto, Policy::kAuto);
+  const auto driver = Need(sim::CreateSimDriver({.memory = 256_MiB, .arena = 4_GiB}));
+  const auto device = std::make_shared<IsNeverInTime>(Need(driver->Open(0)));
+  const auto memory = Need(memory::DeviceMemory::Create(device, {}));
+  const auto create = [&] {
+    SetLogLevel(LogLevel::kWarn);
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(IsOk(Executable::Create(adding.program, memory).status()));
+    SetLogLevel(LogLevel::kOff);
+    return testing::internal::GetCapturedStderr();
+  };
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(create(), ::testing::HasSubstr("`auto` reckons in 'adding' with what devices cost "
+                                               "in general, because sim:0 could not be measured"));
+    EXPECT_NE(device->longest, Deadline::Clock::time_point());
+    EXPECT_LT(device->longest, Deadline::Clock::now() + std::chrono::seconds(4))
+        << "3 are promised";
+  }
+  device->hangs = false;
+  EXPECT_TRUE(IsOk(device->Synchronize(Soon())));
+  EXPECT_TRUE(IsOk(device->retries().Drain()));
+  EXPECT_EQ(create(), "") << "it is measured now";
 }
 
 // Half-made slots are closed and given up to others as others are, once the device is done.

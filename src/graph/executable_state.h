@@ -109,6 +109,8 @@ class ExecutableState : public MemoryBudget::User,
   Status AskLocked(std::chrono::steady_clock::time_point& asked) KEEL_REQUIRES(mutex_);
   // Those that are made, or half made. Null: in use, or there are none.
   std::unique_ptr<SlotSet> TakeUnusedLocked() KEEL_REQUIRES(mutex_);
+  // OK, or somebody captures the step's stream; not asked where the step is a launch and no more.
+  Status CheckNotCaptured(Slot& slot);
   Status QueueStep(Slot& slot, Deadline deadline) KEEL_EXCLUDES(mutex_, recording_mutex_);
   // Whether the step records, or calls functions of the caller's; a steady one mostly does not.
   bool NeedsTurn(Slot& slot) const;

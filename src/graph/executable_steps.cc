@@ -68,7 +68,8 @@ Status ExecutableState::Launch(Slot& slot, Deadline deadline) {
   // What waits for the device comes first: the arena's other users are not kept from their turn by
   // it.
   ReplayReport& report = slot.use.report;
-  Status status = slot.Apply(deadline, report);
+  Status status = CheckNotCaptured(slot);
+  if (status.ok()) status = slot.Apply(deadline, report);
   const auto queue = [&] { return QueueStep(slot, deadline); };
   if (status.ok()) {
     status = options.scratch != nullptr && !layout->arena_bytes.empty()
@@ -84,6 +85,17 @@ Status ExecutableState::Launch(Slot& slot, Deadline deadline) {
   report.step = steps_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (layout->dynamic != 0) Judge(slot);
   return OkStatus();
+}
+
+Status ExecutableState::CheckNotCaptured(Slot& slot) {
+  const bool launches = options.mode == Mode::kGraph && !NeedsTurn(slot);
+  // What is put on such a stream becomes a part of somebody's graph: the mark of the step may never
+  // come, or come again and again. A launch is refused by the driver, and costs no call before it.
+  if (launches || !device().capabilities().graphs) return OkStatus();
+  KEEL_ASSIGN(const hal::CaptureState capture, device().GetCaptureState(slot.use.stream));
+  if (capture == hal::CaptureState::kNone) return OkStatus();
+  return FailedPrecondition(fmt::format(
+      "the stream of a step of '{}' is being captured: end the capture first", program->name()));
 }
 
 Status ExecutableState::QueueStep(Slot& slot, Deadline deadline) {

@@ -10,10 +10,12 @@
 #include "base/fork.h"
 #include "graph/layout.h"
 #include "keel/base/mutex.h"
+#include "keel/base/timed_mutex.h"
 #include "keel/hal/event.h"
 #include "keel/hal/graph.h"
 #include "keel/hal/memory.h"
 #include "keel/hal/module.h"
+#include "keel/hal/owned_handle.h"
 #include "keel/hal/standard_kernels.h"
 #include "keel/hal/stream.h"
 #include "keel/memory/device_buffer.h"
@@ -28,7 +30,6 @@ constexpr std::uint64_t kCopied = 8 << 20;
 // has none.
 constexpr std::uint64_t kCopiedBeyondCaches = 64 << 20;
 constexpr std::uint64_t kPieceSize = 32 << 10;
-constexpr std::chrono::seconds kPatience{60};
 
 double UsSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
@@ -48,36 +49,39 @@ Result<double> Least(F measure) {
 // Two buffers, and the kernel that copies one to the other.
 class Bench {
  public:
-  static Result<Bench> Create(const std::shared_ptr<memory::DeviceMemory>& memory) {
-    Bench bench;
-    bench.memory_ = memory;
-    KEEL_ASSIGN(bench.stream_, hal::Stream::Create(memory->device()));
-    KEEL_ASSIGN(bench.module_, hal::Module::LoadStandard(memory->device()));
-    KEEL_ASSIGN(bench.copy_, bench.module_.Find(hal::kernels::kCopyTable));
-    const hal::StreamHandle stream = bench.stream_.get();
-    KEEL_ASSIGN(const DeviceAddress bytes, bench.MakeBytes());
+  // `deadline` is that of all waits but Close's.
+  Bench(std::shared_ptr<memory::DeviceMemory> memory, Deadline deadline)
+      : memory_(std::move(memory)), deadline_(deadline) {}
+
+  // Before anything else.
+  Status Prepare() {
+    KEEL_ASSIGN(stream_, hal::Stream::Create(memory_->device()));
+    KEEL_ASSIGN(module_, hal::Module::LoadStandard(memory_->device()));
+    KEEL_ASSIGN(copy_, module_.Find(hal::kernels::kCopyTable));
+    const hal::StreamHandle stream = stream_.get();
+    const memory::AllocationOptions options{.deadline = deadline_};
+    KEEL_ASSIGN(const DeviceAddress bytes, MakeBytes());
     std::vector<CopyPiece> pieces;
-    for (std::uint64_t at = 0; at < bench.copied_; at += kPieceSize) {
+    for (std::uint64_t at = 0; at < copied_; at += kPieceSize) {
       pieces.push_back({.row = 0, .offset = at, .size = kPieceSize});
     }
-    bench.count_ = pieces.size();
-    KEEL_ASSIGN(bench.pieces_,
-                memory::DeviceBuffer<CopyPiece>::Create(memory, stream, pieces.size()));
-    KEEL_TRY(bench.pieces_.CopyFrom(pieces));
-    KEEL_ASSIGN(bench.rows_, memory::DeviceBuffer<CopyRow>::Create(memory, stream, 1));
-    const CopyRow row{.destination = bytes.value(), .source = bytes.value() + bench.copied_};
-    KEEL_TRY(bench.rows_.CopyFrom(std::span(&row, 1)));
-    return bench;
+    count_ = pieces.size();
+    KEEL_ASSIGN(pieces_,
+                memory::DeviceBuffer<CopyPiece>::Create(memory_, stream, pieces.size(), options));
+    KEEL_TRY(pieces_.CopyFrom(pieces, 0, deadline_));
+    KEEL_ASSIGN(rows_, memory::DeviceBuffer<CopyRow>::Create(memory_, stream, 1, options));
+    const CopyRow row{.destination = bytes.value(), .source = bytes.value() + copied_};
+    return rows_.CopyFrom(std::span(&row, 1), 0, deadline_);
   }
 
   // Of a copy of so many pieces, on the device.
   Result<double> CopyUs(std::uint64_t pieces) {
     return Least([&]() -> Result<double> {
-      KEEL_TRY(stream_.Synchronize(Deadline::After(kPatience)));
+      KEEL_TRY(stream_.Synchronize(deadline_));
       const Clock::time_point begin = Clock::now();
       const std::array arguments = Arguments(pieces);
       KEEL_TRY(memory_->device()->LaunchKernel(stream_.get(), Launch(pieces, arguments)));
-      KEEL_TRY(stream_.Synchronize(Deadline::After(kPatience)));
+      KEEL_TRY(stream_.Synchronize(deadline_));
       return UsSince(begin);
     });
   }
@@ -99,7 +103,7 @@ class Bench {
     KEEL_ASSIGN(const hal::GraphExec exec, hal::GraphExec::Create(graph));
     // As a step finds it: what was never launched is rewritten otherwise, and not as fast.
     KEEL_TRY(exec.Launch(stream_.get()));
-    KEEL_TRY(stream_.Synchronize(Deadline::After(kPatience)));
+    KEEL_TRY(stream_.Synchronize(deadline_));
     return Least([&]() -> Result<double> {
       const Clock::time_point begin = Clock::now();
       for (int i = 0; i < kPatches; ++i) {
@@ -129,8 +133,10 @@ class Bench {
     });
   }
 
-  // Its memory was its stream's.
-  Status Close() {
+  // Its memory is its stream's, which may still work with it. May be tried again.
+  Status Close(Deadline deadline) {
+    if (!stream_) return OkStatus();
+    KEEL_TRY(stream_.Synchronize(deadline));
     KEEL_TRY(large_.Close());
     KEEL_TRY(small_.Close());
     KEEL_TRY(pieces_.Close());
@@ -156,8 +162,8 @@ class Bench {
       }
       if (large.status().code() != StatusCode::kResourceExhausted) return large.status();
     }
-    KEEL_ASSIGN(small_,
-                memory::DeviceBuffer<std::byte>::Create(memory_, stream_.get(), 2 * kCopied));
+    KEEL_ASSIGN(small_, memory::DeviceBuffer<std::byte>::Create(memory_, stream_.get(), 2 * kCopied,
+                                                                {.deadline = deadline_}));
     copied_ = kCopied;
     return small_.address();
   }
@@ -173,10 +179,10 @@ class Bench {
     }
     KEEL_ASSIGN(const hal::GraphExec exec, hal::GraphExec::Create(graph));
     return Least([&]() -> Result<double> {
-      KEEL_TRY(stream_.Synchronize(Deadline::After(kPatience)));
+      KEEL_TRY(stream_.Synchronize(deadline_));
       const Clock::time_point begin = Clock::now();
       KEEL_TRY(exec.Launch(stream_.get()));
-      KEEL_TRY(stream_.Synchronize(Deadline::After(kPatience)));
+      KEEL_TRY(stream_.Synchronize(deadline_));
       return UsSince(begin);
     });
   }
@@ -191,7 +197,8 @@ class Bench {
             .args = arguments};
   }
 
-  std::shared_ptr<memory::DeviceMemory> memory_;
+  const std::shared_ptr<memory::DeviceMemory> memory_;
+  const Deadline deadline_;
   hal::Stream stream_;
   hal::Module module_;
   hal::KernelHandle copy_;
@@ -207,7 +214,7 @@ class Bench {
 // hang.
 struct Kept {
   struct OfDevice {
-    Mutex mutex;
+    TimedMutex mutex;
     std::optional<PrimitiveCosts> costs KEEL_GUARDED_BY(mutex);
   };
   OfDevice& At(hal::DeviceId device) KEEL_EXCLUDES(mutex) {
@@ -225,11 +232,14 @@ Kept& KeptCosts() {
 
 }  // namespace
 
-Result<PrimitiveCosts> MeasurePrimitiveCosts(const std::shared_ptr<memory::DeviceMemory>& memory) {
+Result<PrimitiveCosts> MeasurePrimitiveCosts(const std::shared_ptr<memory::DeviceMemory>& memory,
+                                             Deadline deadline) {
   const hal::Capabilities& can = memory->device()->capabilities();
   PrimitiveCosts costs;
-  KEEL_ASSIGN(Bench bench, Bench::Create(memory));
+  const auto kept = std::make_shared<Bench>(memory, deadline);
+  Bench& bench = *kept;
   const auto measure = [&]() -> Status {
+    KEEL_TRY(bench.Prepare());
     KEEL_ASSIGN(const double little, bench.CopyUs(1));
     KEEL_ASSIGN(const double much, bench.CopyUs(bench.count()));
     // What the launch and the wait take is in both.
@@ -253,18 +263,27 @@ Result<PrimitiveCosts> MeasurePrimitiveCosts(const std::shared_ptr<memory::Devic
     return OkStatus();
   };
   Status status = measure();
-  Status closed = bench.Close();
+  Status closed = bench.Close(deadline);
+  if (!closed.ok()) {
+    hal::internal::LeaveForRetry(*memory->device(), closed,
+                                 "memory that a device was measured with, which may still use it",
+                                 [kept] { return kept->Close(Deadline::Now()); });
+  }
   KEEL_TRY(status);
   KEEL_TRY(closed);
   return costs;
 }
 
-Result<PrimitiveCosts> CostsOf(const std::shared_ptr<memory::DeviceMemory>& memory) {
+Result<PrimitiveCosts> CostsOf(const std::shared_ptr<memory::DeviceMemory>& memory,
+                               Deadline deadline) {
   KEEL_TRY(memory->device()->Health());
   Kept::OfDevice& kept = KeptCosts().At(memory->device()->id());
-  const MutexLock lock(kept.mutex);
+  if (!kept.mutex.LockBefore(deadline)) {
+    return DeadlineExceeded("another thread was not done in time with measuring the same device");
+  }
+  const TimedMutexUnlocker unlocker(kept.mutex);
   if (!kept.costs) {
-    KEEL_ASSIGN(kept.costs, MeasurePrimitiveCosts(memory));
+    KEEL_ASSIGN(kept.costs, MeasurePrimitiveCosts(memory, deadline));
   }
   return *kept.costs;
 }

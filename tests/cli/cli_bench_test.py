@@ -120,9 +120,10 @@ class GraphTest(CliTest):
         for kind, own in (("explicit", "patch"), ("traced", "retrace")):
             def policies(moving):
                 return {key[4] for key in found if key[:4] == (100, moving, 4096, kind)}
+            # What does not move needs no copies of the driver's.
             self.assertEqual(policies("none"), always | {own, "copy-table", "in-place", "resident"})
             for moving in ("one", "half", "all"):
-                self.assertEqual(policies(moving), always | {own, "copy-table"})
+                self.assertEqual(policies(moving), always | {own, "bare-copies", "copy-table"})
             # Its rows go with the launch.
             self.assertNotIn((10, "half", 4096, kind, "copy-table"), found)
 
@@ -145,6 +146,8 @@ class GraphTest(CliTest):
             self.assertEqual(calls("half", kind, "copy"), {"SetNodeParams": 1, "LaunchGraph": 1})
             # Rows that are too many for that are in a table, which the host writes without a call.
             self.assertEqual(calls("half", kind, "copy-table"), {"LaunchGraph": 1})
+            # Its copies are in the graph, between fixed addresses.
+            self.assertEqual(calls("half", kind, "bare-copies"), {"LaunchGraph": 1})
         patched = calls("half", "explicit", "patch")
         self.assertEqual(sorted(patched), ["LaunchGraph", "SetNodeParams"])
         self.assertGreaterEqual(patched["SetNodeParams"], 32)
@@ -155,6 +158,14 @@ class GraphTest(CliTest):
         for (_, _, size, _, policy), entry in found.items():
             # Ten bindings; all are copied in, and the half that is written is copied out.
             self.assertEqual(entry["bytes_copied"], 15 * size if policy == "copy" else 0)
+
+    def test_bytes_of_the_drivers_copies(self):
+        found = self.costs("--quick", "--commands", "10", "--policy", "bare-copies")
+        self.assertEqual({moving for _, moving, *_ in found}, {"one", "half", "all"})
+        for (_, moving, size, _, _), entry in found.items():
+            # What moves, and is written, is copied out as well: every other one from the second on.
+            copies = {"one": 1, "half": 5 + 2, "all": 10 + 5}[moving]
+            self.assertEqual(entry["bytes_copied"], copies * size)
 
     def test_bytes_of_what_stays_and_of_the_table(self):
         found = self.costs("--quick", "--commands", "100", "--moving", "none", "--policy",

@@ -171,7 +171,8 @@ std::vector<std::string> FormatCalls(std::vector<std::pair<std::string_view, dou
 // What `auto` reckoned with, under its rows.
 Status PrintPrimitives(const BenchSetting& setting) {
   KEEL_ASSIGN(const auto memory, memory::DeviceMemory::Create(setting.device, setting.config));
-  KEEL_ASSIGN(const graph::PrimitiveCosts costs, graph::CostsOf(memory));
+  KEEL_ASSIGN(const graph::PrimitiveCosts costs,
+              graph::CostsOf(memory, Deadline::After(std::chrono::seconds(60))));
   fmt::print(
       "\nauto reckons with {:.2f} us of the host to rewrite a command, and of the device with "
       "{:.2f} "

@@ -1,4 +1,5 @@
 // keel bench primitives: what the policies of graphs are made of.
+#include <chrono>
 #include <cmath>
 #include <memory>
 
@@ -12,7 +13,8 @@ namespace {
 Result<std::vector<Measurement>> Measure(const BenchSetting& setting) {
   using Unit = Measurement::Unit;
   KEEL_ASSIGN(const auto memory, memory::DeviceMemory::Create(setting.device, setting.config));
-  KEEL_ASSIGN(const graph::PrimitiveCosts costs, graph::MeasurePrimitiveCosts(memory));
+  KEEL_ASSIGN(const graph::PrimitiveCosts costs,
+              graph::MeasurePrimitiveCosts(memory, Deadline::After(std::chrono::seconds(60))));
   const auto none = nlohmann::ordered_json::object();
   std::vector<Measurement> measured{
       {"rewrite a command", none, Unit::kNanoseconds, costs.patch_us * 1000},

@@ -93,7 +93,7 @@ struct ExecutableOptions {
   // Only for the policy in-place. Peers read it too, those that the allocator has when the first
   // step makes the slots. kUnimplemented where the device has no virtual memory.
   bool alias_outputs = false;
-  // What `auto` reckons with; nothing: measured on the device, once per process.
+  // What `auto` reckons with; nothing: measured on the device, once per process. See Create.
   std::optional<PrimitiveCosts> costs;
 };
 
@@ -115,13 +115,16 @@ class KEEL_EXPORT HeldOutput {
   // the step's own, have queued when this output is let go. Neither has to live longer than
   // that, unless it is being captured then: such a stream lives until the slot's next step.
   Status RecordUse(hal::StreamHandle stream);
-  // Lets go. OK for one that holds nothing. Also while one of those streams is being captured, and
-  // without becoming a part of that; a step on another stream then fails with kFailedPrecondition
-  // until the capture has ended.
+  // Lets go, whatever it returns; a destructor and an assignment do so too, and say in the log what
+  // went wrong. OK for one that holds nothing. Also while one of those streams is being captured,
+  // and without becoming a part of that; a step on another stream then fails with
+  // kFailedPrecondition until the capture has ended.
   Status Close();
 
  private:
   friend class Lease;
+  // For those who can tell nobody: what went wrong is in the log.
+  void CloseOrWarn() noexcept;
   std::shared_ptr<ExecutableState> state_;
   Slot* slot_ = nullptr;
   DeviceAddress address_;
@@ -152,6 +155,11 @@ class KEEL_EXPORT Lease {
   // bounds waiting for the slot's last step, and for another step that records, calls the functions
   // of commands or has the same scratch arena, where that is needed: kDeadlineExceeded, and nothing
   // was launched. It does not bound the functions that this step calls.
+  //
+  // A stream that is being captured takes no step: kFailedPrecondition, and nothing was queued. The
+  // capture stays as it is where the step warms up, records or runs without graphs, and in a
+  // program with eager commands. Other steps do not ask, because that would be a second call of the
+  // driver: their launch is refused by it, which breaks the capture.
   Status Launch(Deadline deadline = Deadline::Never());
   // Of what Launch did, also when it failed.
   const ReplayReport& report() const;
@@ -175,6 +183,12 @@ class KEEL_EXPORT Executable {
  public:
   // Takes memory with the first step. kInvalidArgument names what is wrong with the options;
   // kUnimplemented what the device lacks for a policy.
+  //
+  // The first with bindings of the policy `auto`, and without costs in its options, measures the
+  // device: mostly for a millisecond, but it waits for what it measures, and for others who measure
+  // the same device; not longer than 3 seconds in all, if the driver itself returns. A device that
+  // is not ready by then hangs or is busy: `auto` reckons with the defaults of PrimitiveCosts, the
+  // log says so, and the next Create measures again.
   static Result<std::unique_ptr<Executable>> Create(std::shared_ptr<const Program> program,
                                                     std::shared_ptr<memory::DeviceMemory> memory,
                                                     ExecutableOptions options = {});

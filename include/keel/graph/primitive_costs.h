@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 
+#include "keel/base/deadline.h"
 #include "keel/base/export.h"
 #include "keel/base/result.h"
 #include "keel/memory/process_memory.h"
@@ -35,10 +36,14 @@ struct PrimitiveCosts {
   double CopiedStep(double bytes) const { return bytes / copy_bytes_per_us; }
 };
 
-// Measured now. Waits for the device a few times, briefly.
+// Measured now. Waits for the device a few times, briefly, and until the deadline in all:
+// kDeadlineExceeded, and what the device still works with is kept until it is done (retry_list.h).
+// Calls that a driver itself does not bound, as loading a module on a device that hangs, are not.
 KEEL_EXPORT Result<PrimitiveCosts> MeasurePrimitiveCosts(
-    const std::shared_ptr<memory::DeviceMemory>& memory);
-// Measured before, or now; callers wait for each other only for the same device.
-KEEL_EXPORT Result<PrimitiveCosts> CostsOf(const std::shared_ptr<memory::DeviceMemory>& memory);
+    const std::shared_ptr<memory::DeviceMemory>& memory, Deadline deadline);
+// Measured before, or now; callers wait for each other only for the same device, and until the
+// deadline. What failed is not kept: the next one measures.
+KEEL_EXPORT Result<PrimitiveCosts> CostsOf(const std::shared_ptr<memory::DeviceMemory>& memory,
+                                           Deadline deadline);
 
 }  // namespace keel::graph
