@@ -370,6 +370,39 @@ Status OrchestratorCore::Unregister(Callable callable) {
   if (recent_callable_ == &at->second) recent_callable_ = nullptr;
   if (at->second.uses > 0) return OkStatus();
   return UnregisterNowLocked(ForgetLocked(callable.id));
+Result<WorkerReport> OrchestratorCore::Report(WorkerId worker) {
+  KEEL_TRY(CheckWorker(worker));
+  const BiasedMutexLock lock(mutex_);
+  return ReportLocked(worker);
+}
+
+WorkerReport OrchestratorCore::ReportLocked(WorkerId worker) {
+  Slot& slot = slots_[worker];
+  if (!CheckHealthLocked(worker) && EnterLocked(worker, Deadline::Now()).ok()) {
+    Worker& target = *slot.worker;
+    const std::uint64_t generation = slot.generation;
+    mutex_.Unlock();
+    // One that is busy says nothing new.
+    const Result<EngineStats> stats = target.Stats(Deadline::After(
+        std::min<std::chrono::nanoseconds>(options_.control_timeout, kReportPatience)));
+    mutex_.Lock();
+    LeaveLocked(worker, stats.status());
+    if (stats.ok() && slot.generation == generation) slot.stats = *stats;
+  }
+  WorkerReport report;
+  report.worker = worker;
+  report.device = slot.device;
+  report.up = slot.standing == Standing::kUp;
+  report.lost = slot.lost;
+  report.restarts = slot.restarts;
+  report.tasks = slot.tasks;
+  report.bytes_to_device = slot.earlier.bytes_to_device + slot.stats.bytes_to_device;
+  report.bytes_from_device = slot.earlier.bytes_from_device + slot.stats.bytes_from_device;
+  report.uploads = slot.earlier.uploads + slot.stats.uploads;
+  report.callables = slot.stats.callables;
+  return report;
+}
+
 }
 
 // --- Report --------------------------------------------------------------------------------
@@ -378,31 +411,7 @@ std::vector<WorkerReport> OrchestratorCore::Report() {
   std::vector<WorkerReport> reports;
   if (!home_.here()) return reports;
   const BiasedMutexLock lock(mutex_);
-  for (WorkerId w = 0; w < slots_.size(); ++w) {
-    Slot& slot = slots_[w];
-    if (!CheckHealthLocked(w) && EnterLocked(w, Deadline::Now()).ok()) {
-      Worker& target = *slot.worker;
-      const std::uint64_t generation = slot.generation;
-      mutex_.Unlock();
-      // One that is busy says nothing new.
-      const Result<EngineStats> stats = target.Stats(Deadline::After(
-          std::min<std::chrono::nanoseconds>(options_.control_timeout, kReportPatience)));
-      mutex_.Lock();
-      LeaveLocked(w, stats.status());
-      if (stats.ok() && slot.generation == generation) slot.stats = *stats;
-    }
-    WorkerReport& report = reports.emplace_back();
-    report.worker = w;
-    report.device = slot.device;
-    report.up = slot.standing == Standing::kUp;
-    report.lost = slot.lost;
-    report.restarts = slot.restarts;
-    report.tasks = slot.tasks;
-    report.bytes_to_device = slot.earlier.bytes_to_device + slot.stats.bytes_to_device;
-    report.bytes_from_device = slot.earlier.bytes_from_device + slot.stats.bytes_from_device;
-    report.uploads = slot.earlier.uploads + slot.stats.uploads;
-    report.callables = slot.stats.callables;
-  }
+  for (WorkerId w = 0; w < slots_.size(); ++w) reports.push_back(ReportLocked(w));
   return reports;
 }
 

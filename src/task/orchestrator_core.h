@@ -132,6 +132,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   }
   Status Wait(Task& task, Deadline deadline) KEEL_EXCLUDES(mutex_);
   Status WaitAll(Deadline deadline, std::optional<std::uint64_t> last = {}) KEEL_EXCLUDES(mutex_);
+  Result<WorkerReport> Report(WorkerId worker) KEEL_EXCLUDES(mutex_);
   std::uint64_t last_task() KEEL_EXCLUDES(mutex_);
   std::vector<WorkerReport> Report() KEEL_EXCLUDES(mutex_);
   std::size_t live_tasks() KEEL_EXCLUDES(mutex_);
@@ -448,6 +449,8 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   bool SharesSpaceLocked(WorkerId worker) const KEEL_REQUIRES(mutex_);
 
   // --- The mender: orchestrator_mender.cc ---------------------------------------------------
+  // Asks the worker, if it has time.
+  WorkerReport ReportLocked(WorkerId worker) KEEL_REQUIRES(mutex_);
 
   // Returns what must outlive the thread, if it was left behind.
   std::shared_ptr<OrchestratorCore> Mend() KEEL_EXCLUDES(mutex_);

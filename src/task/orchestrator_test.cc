@@ -375,7 +375,12 @@ TEST_P(OrchestratorTest, AScopeFreesWhatWasAllocatedThroughIt) {
     const DeviceAddress again = Need(scope.Malloc(1, 1_KiB));
     EXPECT_TRUE(IsOk(orchestrator_->Free(1, again)));
     EXPECT_EQ(scope.Close().code(), StatusCode::kUnavailable) << "T5: with the error";
-    kept = Need(scope.Malloc(1, 1_KiB));
+    BlockId block = 0;
+    kept = Need(scope.Malloc(1, 1_KiB, &block));
+    std::byte byte{};
+    EXPECT_TRUE(IsOk(orchestrator_->CopyTo(1, kept, &byte, 1_B, block)));
+    EXPECT_EQ(orchestrator_->CopyTo(1, kept, &byte, 1_B, block + 1).code(),
+              StatusCode::kUnavailable);
   }
   EXPECT_EQ(orchestrator_->Free(1, kept).code(), StatusCode::kInvalidArgument);
 }

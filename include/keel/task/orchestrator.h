@@ -264,8 +264,8 @@ class KEEL_EXPORT Orchestrator {
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
-    Result<DeviceAddress> Malloc(WorkerId worker, Bytes size);
-    // What ~Scope does, with the first error. Again: what is still there after an error.
+    Result<DeviceAddress> Malloc(WorkerId worker, Bytes size, BlockId* block = nullptr);
+    // What ~Scope does, with the first error.
     Status Close();
 
    private:
@@ -283,6 +283,8 @@ class KEEL_EXPORT Orchestrator {
   // Tasks that the bookkeeping still knows: those under way, and none for long after.
   std::size_t live_tasks() const;
 
+  // Of one, without asking the others. kInvalidArgument: there is no such worker.
+  Result<WorkerReport> Report(WorkerId worker) const;
  private:
   friend std::unique_ptr<Orchestrator> OrchestratorOf(std::shared_ptr<class OrchestratorCore> core);
   explicit Orchestrator(std::shared_ptr<OrchestratorCore> core);
