@@ -188,7 +188,13 @@ Status Engine::Free(DeviceAddress address) {
           ToString(address)));
     }
   }
-  return state_->memory->allocator().Free(address);
+  Status status = state_->memory->allocator().Free(address);
+  if (status.ok()) return status;
+  // kResourceExhausted of a worker's Free is one that was not begun.
+  if (status.code() == StatusCode::kResourceExhausted) {
+    status = Internal(std::string(status.message()));
+  }
+  return std::move(status).Annotate(fmt::format("{} was freed, with an error", ToString(address)));
 }
 
 Status Engine::CopyTo(DeviceAddress destination, const void* source, Bytes size,

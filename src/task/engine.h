@@ -52,7 +52,8 @@ class Engine {
   // --- Control: any thread -------------------------------------------------------------------
 
   Result<DeviceAddress> Allocate(Bytes size);
-  // kInvalidArgument: not what Allocate returned, or freed before.
+  // kInvalidArgument: not what Allocate returned, or freed before. The block is gone after every
+  // error, which is then of something else: that somebody wrote beyond its end (debug:guards), say.
   Status Free(DeviceAddress address);
   // Done when they return.
   Status CopyTo(DeviceAddress destination, const void* source, Bytes size, Deadline deadline);

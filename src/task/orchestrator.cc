@@ -176,10 +176,6 @@ Status Orchestrator::Scope::Close() {
   Status first;
   for (const Owned& owned : std::exchange(blocks_, {})) {
     Status status = orchestrator_.Free(owned.worker, owned.address, owned.block);
-    if (status.ok()) continue;
-    if (orchestrator_.core_->Has(owned.worker, owned.address, owned.block)) {
-      blocks_.push_back(owned);
-    }
     if (first.ok()) first = std::move(status);
   }
   return first;

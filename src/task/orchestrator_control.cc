@@ -85,13 +85,6 @@ Status OrchestratorCore::Free(WorkerId worker, DeviceAddress address, BlockId id
   return FreeNowLocked(block);
 }
 
-bool OrchestratorCore::Has(WorkerId worker, DeviceAddress address, BlockId id) {
-  if (!CheckWorker(worker).ok()) return false;
-  const BiasedMutexLock lock(mutex_);
-  const std::shared_ptr<Block> block = slots_[worker].blocks.FindAt(address);
-  return CheckIs(block, id, worker, address).ok() && block != nullptr && block->Usable().ok();
-}
-
 Status OrchestratorCore::FreeNowLocked(const std::shared_ptr<Block>& block) {
   const WorkerId worker = block->worker;
   const Deadline deadline = ControlDeadline();
@@ -112,13 +105,8 @@ Status OrchestratorCore::FreeNowLocked(const std::shared_ptr<Block>& block) {
     mender_ring_.NotifyOne();
     return OkStatus();
   }
-  // It may happen yet, and then somebody else has the address.
-  if (status.code() == StatusCode::kDeadlineExceeded) return std::move(status).Annotate(slot.name);
-  // The worker has forgotten it: a device could not free what its allocator keeps for later.
-  if (status.code() == StatusCode::kInvalidArgument) return std::move(status).Annotate(slot.name);
-  // It is still there: the caller may try again.
-  block->freed = false;
-  slot.blocks.PutBack(block);
+  // The block is gone all the same (engine.h), or, after kDeadlineExceeded, will be: somebody else
+  // may have the address.
   return std::move(status).Annotate(slot.name);
 }
 

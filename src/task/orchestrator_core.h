@@ -110,8 +110,6 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
                         BlockId* block = nullptr) KEEL_EXCLUDES(mutex_);
   Status UnregisterMemory(WorkerId worker, DeviceAddress address, BlockId id = 0)
       KEEL_EXCLUDES(mutex_);
-  // Whether that block is there, and nobody has freed it.
-  bool Has(WorkerId worker, DeviceAddress address, BlockId id) KEEL_EXCLUDES(mutex_);
   Result<Callable> Register(const HostCode& code) KEEL_EXCLUDES(mutex_);
   Result<Callable> Register(const Image& image) KEEL_EXCLUDES(mutex_) {
     return Register(HostCode{nullptr, image, nullptr});

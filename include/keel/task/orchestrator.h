@@ -201,9 +201,9 @@ class KEEL_EXPORT Orchestrator {
   // address then. kInvalidArgument: of 0 bytes.
   Result<DeviceAddress> Malloc(WorkerId worker, Bytes size, BlockId* block = nullptr);
   // The address as Malloc returned it (kInvalidArgument). The memory goes when the tasks that were
-  // submitted with it are done; the call does not wait for them. After kDeadlineExceeded the block
-  // counts as freed, and after kInvalidArgument, also of the worker, it is not there; after another
-  // error it still is.
+  // submitted with it are done; the call does not wait for them. What the worker finds then, that
+  // somebody wrote beyond the end of the block (debug:guards), say, is the error of the call, or is
+  // logged; the block is gone all the same.
   Status Free(WorkerId worker, DeviceAddress address, BlockId block = 0);
   // Wait for the tasks, submitted before, that write the bytes that are read, or touch those that
   // are written, on the worker and on the host. The range must lie in one block of Malloc or
