@@ -475,6 +475,9 @@ TEST_F(OrchestratorReferenceTest, AProgramThatThrowsGoesOn) {
   const Status status = Register("throw").status();
   EXPECT_EQ(status.code(), StatusCode::kUnknown);
   EXPECT_THAT(MessageOf(status), HasSubstr("no luck"));
+  const Status tossed = Register("toss").status();
+  EXPECT_EQ(tossed.code(), StatusCode::kUnknown) << MessageOf(tossed);
+  EXPECT_THAT(MessageOf(tossed), HasSubstr("threw something looking for it"));
   EXPECT_TRUE(Register("count").ok());
   EXPECT_EQ(orchestrator_->Report()[0].restarts, 0U);
 }
