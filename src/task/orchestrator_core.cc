@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 namespace keel::task {
@@ -26,61 +25,6 @@ OrchestratorCore::OrchestratorCore(OrchestratorOptions options)
     : options_(std::move(options)),
       dependencies_(keys_, 1 + options_.workers.size()),
       scheduler_(options_.workers.size(), Worker::kCapacity) {}
-
-Result<std::shared_ptr<OrchestratorCore>> OrchestratorCore::Create(OrchestratorOptions options,
-                                                                   const StartWorker& start) {
-  if (options.workers.empty()) return InvalidArgument("an orchestrator needs at least one worker");
-  const Deadline deadline = Deadline::After(options.start_timeout);
-  auto core = MakeSharedHere<OrchestratorCore>(std::move(options));
-  KEEL_ASSIGN(core->doorbell_, Doorbell::Create());
-  std::vector<Slot> slots;
-  for (WorkerId w = 0; w < core->worker_count(); ++w) {
-    const WorkerOptions& worker = core->options_.workers[w];
-    Slot& slot = slots.emplace_back();
-    slot.device = worker.device.empty() ? "default" : worker.device;
-    slot.name = fmt::format("worker {} ({})", w, slot.device);
-    WorkerStart how;
-    how.index = w;
-    how.options = worker;
-    how.orchestration = core->options_.orchestration;
-    how.shared_memory = core->options_.shared_memory;
-    how.call_grace = core->options_.control_timeout;
-    how.program = core->options_.worker_program;
-    how.arguments = core->options_.worker_arguments;
-    how.doorbell = core->doorbell_;
-    Result<std::unique_ptr<Worker>> started = start(how, deadline);
-    if (!started.ok()) return std::move(started).status().Annotate(slot.name);
-    slot.worker = *std::move(started);
-    if (std::string opened = slot.worker->device(); !opened.empty()) {
-      slot.device = std::move(opened);
-      slot.name = fmt::format("worker {} ({})", w, slot.device);
-    }
-    slot.started = Clock::now();
-    slot.space = core->SpaceOf(w, slots);
-  }
-  {
-    const BiasedMutexLock lock(core->mutex_);
-    core->slots_ = std::move(slots);
-  }
-  try {
-    core->keeper_ = std::thread([core = core.get()] { core->Keep(); });
-    core->mender_ = std::thread([core = core.get()] { static_cast<void>(core->Mend()); });
-  } catch (const std::system_error& error) {
-    core->Stop();
-    return SystemError("the threads of an orchestrator", error.code().value());
-  }
-  return core;
-}
-
-Space OrchestratorCore::SpaceOf(WorkerId worker, std::span<const Slot> slots) const {
-  for (WorkerId other = 0; options_.transport == Transport::kThread && other < worker; ++other) {
-    const auto& memory = options_.workers[worker].memory;
-    if (memory != options_.workers[other].memory) continue;
-    // Without one it is the process's, of that device.
-    if (memory != nullptr || slots[worker].device == slots[other].device) return slots[other].space;
-  }
-  return 1 + worker;
-}
 
 bool OrchestratorCore::SharesSpaceLocked(WorkerId worker) const {
   return std::ranges::count(slots_, slots_[worker].space, &Slot::space) > 1;

@@ -182,7 +182,9 @@ struct WorkerReport {
 
 class KEEL_EXPORT Orchestrator {
  public:
-  // Starts every worker; kInvalidArgument, kNotFound name the one that is wrong.
+  // Starts every worker, all at a time, within `start_timeout`; kInvalidArgument, kNotFound name
+  // the one that is wrong. What is lost later is started again one after the other: a worker waits
+  // for those before it, as long as each of them may take.
   static Result<std::unique_ptr<Orchestrator>> Create(OrchestratorOptions options);
   ~Orchestrator();
   Orchestrator(const Orchestrator&) = delete;
