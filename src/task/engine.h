@@ -27,8 +27,8 @@ struct EngineStats {
   std::uint64_t tasks = 0;
   std::uint64_t bytes_to_device = 0;
   std::uint64_t bytes_from_device = 0;
-  std::uint64_t uploads = 0;
-  std::uint64_t callables = 0;  // distinct ones, now
+  std::uint64_t uploads = 0;    // what was there already, by another engine of the memory, is none
+  std::uint64_t callables = 0;  // distinct ones that are registered now
   friend bool operator==(const EngineStats&, const EngineStats&) = default;
 };
 

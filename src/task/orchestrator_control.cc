@@ -358,6 +358,18 @@ Status OrchestratorCore::Unregister(Callable callable) {
   if (recent_callable_ == &at->second) recent_callable_ = nullptr;
   if (at->second.uses > 0) return OkStatus();
   return UnregisterNowLocked(ForgetLocked(callable.id));
+}
+
+// --- Report --------------------------------------------------------------------------------
+
+std::vector<WorkerReport> OrchestratorCore::Report() {
+  std::vector<WorkerReport> reports;
+  if (!home_.here()) return reports;
+  const BiasedMutexLock lock(mutex_);
+  for (WorkerId w = 0; w < slots_.size(); ++w) reports.push_back(ReportLocked(w));
+  return reports;
+}
+
 Result<WorkerReport> OrchestratorCore::Report(WorkerId worker) {
   KEEL_TRY(CheckWorker(worker));
   const BiasedMutexLock lock(mutex_);
@@ -389,18 +401,6 @@ WorkerReport OrchestratorCore::ReportLocked(WorkerId worker) {
   report.uploads = slot.earlier.uploads + slot.stats.uploads;
   report.callables = slot.stats.callables;
   return report;
-}
-
-}
-
-// --- Report --------------------------------------------------------------------------------
-
-std::vector<WorkerReport> OrchestratorCore::Report() {
-  std::vector<WorkerReport> reports;
-  if (!home_.here()) return reports;
-  const BiasedMutexLock lock(mutex_);
-  for (WorkerId w = 0; w < slots_.size(); ++w) reports.push_back(ReportLocked(w));
-  return reports;
 }
 
 }  // namespace keel::task

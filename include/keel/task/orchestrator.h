@@ -176,8 +176,8 @@ struct WorkerReport {
   std::uint64_t tasks = 0;            // that ended there
   std::uint64_t bytes_to_device = 0;  // tensors and copies
   std::uint64_t bytes_from_device = 0;
-  std::uint64_t uploads = 0;    // of callables
-  std::uint64_t callables = 0;  // contents that are stored there now
+  std::uint64_t uploads = 0;    // of callables; of several threads on one memory, by the first
+  std::uint64_t callables = 0;  // contents that it has there now
 };
 
 class KEEL_EXPORT Orchestrator {
@@ -223,7 +223,8 @@ class KEEL_EXPORT Orchestrator {
 
   // --- Callables -----------------------------------------------------------------------------
 
-  // On every worker; equal images are stored once for each device, and counted.
+  // On every worker; equal images are stored once for each device, and counted: by threads that
+  // share its memory together, by every process for itself.
   Result<Callable> Register(const Image& image);
   // A function of this process instead of orchestration code, and the kernels of an image, whose
   // own orchestration code does not matter. Threads only (kUnimplemented): for other transports it
@@ -282,11 +283,11 @@ class KEEL_EXPORT Orchestrator {
 
   // What a worker last said of itself, if it is busy for more than a second.
   std::vector<WorkerReport> Report() const;
+  // Of one, without asking the others. kInvalidArgument: there is no such worker.
+  Result<WorkerReport> Report(WorkerId worker) const;
   // Tasks that the bookkeeping still knows: those under way, and none for long after.
   std::size_t live_tasks() const;
 
-  // Of one, without asking the others. kInvalidArgument: there is no such worker.
-  Result<WorkerReport> Report(WorkerId worker) const;
  private:
   friend std::unique_ptr<Orchestrator> OrchestratorOf(std::shared_ptr<class OrchestratorCore> core);
   explicit Orchestrator(std::shared_ptr<OrchestratorCore> core);
