@@ -377,6 +377,7 @@ TEST_P(OrchestratorTest, AScopeFreesWhatWasAllocatedThroughIt) {
     EXPECT_EQ(scope.Close().code(), StatusCode::kUnavailable) << "T5: with the error";
     BlockId block = 0;
     kept = Need(scope.Malloc(1, 1_KiB, &block));
+    EXPECT_NE(block, 0U);
     std::byte byte{};
     EXPECT_TRUE(IsOk(orchestrator_->CopyTo(1, kept, &byte, 1_B, block)));
     EXPECT_EQ(orchestrator_->CopyTo(1, kept, &byte, 1_B, block + 1).code(),
