@@ -236,7 +236,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   Status GivenUpLocked(WorkerId worker) const KEEL_REQUIRES(mutex_);
   Status NobodyLocked() const KEEL_REQUIRES(mutex_);
 
-  // --- The start: orchestrator_start.cc -------------------------------------------------------
+  // --- The start: orchestrator_core.cc ---------------------------------------------------------
 
   // Every worker at the same time, and what came of each. `start` is called by several threads.
   std::vector<Result<std::unique_ptr<Worker>>> StartAll(const StartWorker& start,
