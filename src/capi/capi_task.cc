@@ -318,12 +318,7 @@ keel_status keel_worker_get_report(keel_orchestrator orchestrator, uint32_t work
                                    keel_worker_report* report) {
   return capi::On(__func__, orchestrator, [&](Orchestrator& its) -> Status {
     KEEL_TRY(capi::CheckSize(report, "report"));
-    const std::vector<keel::task::WorkerReport> reports = its.Report();
-    if (worker >= reports.size()) {
-      return keel::InvalidArgument(
-          fmt::format("there is no worker {}: there are {}", worker, reports.size()));
-    }
-    const keel::task::WorkerReport& from = reports[worker];
+    KEEL_ASSIGN(const keel::task::WorkerReport from, its.Report(worker));
     keel_worker_report to{};
     capi::Put(from.device, to.device);
     to.up = from.up ? 1 : 0;

@@ -105,7 +105,6 @@ struct CallableStore::State {
   Mutex mutex;
   CondVar made;  // or failed
   std::multimap<std::uint64_t, std::shared_ptr<Entry>> entries KEEL_GUARDED_BY(mutex);
-  std::uint64_t uploads KEEL_GUARDED_BY(mutex) = 0;
 };
 
 Result<std::shared_ptr<StoredCallable>> CallableStore::State::WaitLocked(
@@ -125,6 +124,45 @@ Result<std::shared_ptr<StoredCallable>> CallableStore::State::WaitLocked(
   }
   if (!entry->error.ok()) return entry->error;
   return entry->callable;
+}
+
+// Those that somebody has. A memory's address is no other's while its store is alive, which holds
+// it.
+struct CallableStore::Shared {
+  using Key = std::pair<const memory::DeviceMemory*, Orchestration>;
+
+  // Null: there is none.
+  std::shared_ptr<State> FindLocked(const Key& key) KEEL_REQUIRES(mutex) {
+    std::erase_if(all, [](const auto& known) { return known.second.expired(); });
+    const auto known = all.find(key);
+    return known == all.end() ? nullptr : known->second.lock();
+  }
+
+  Mutex mutex;
+  std::map<Key, std::weak_ptr<State>> all KEEL_GUARDED_BY(mutex);
+};
+
+Result<std::unique_ptr<CallableStore>> CallableStore::Share(
+    std::shared_ptr<memory::DeviceMemory> memory, Orchestration where) {
+  static PerProcess<Shared> process;
+  Shared& shared = process.Get();
+  const Shared::Key key(memory.get(), where);
+  std::shared_ptr<State> state;  // destroyed without the lock, as what follows
+  {
+    const MutexLock lock(shared.mutex);
+    state = shared.FindLocked(key);
+  }
+  if (state == nullptr) {
+    // Without the lock: the device is asked for a stream, and others may have other devices.
+    KEEL_ASSIGN(const auto fresh, Create(std::move(memory), where));
+    const MutexLock lock(shared.mutex);
+    state = shared.FindLocked(key);
+    if (state == nullptr) {
+      state = fresh->state_;
+      shared.all[key] = state;
+    }
+  }
+  return std::unique_ptr<CallableStore>(new CallableStore(std::move(state)));
 }
 
 Result<std::unique_ptr<CallableStore>> CallableStore::Create(
@@ -150,17 +188,22 @@ Result<std::shared_ptr<StoredCallable>> CallableStore::Register(const Image& ima
                                                                 Deadline deadline) {
   State& state = *state_;
   auto entry = std::make_shared<State::Entry>(image);
-  {
+  for (bool mine = false; !mine;) {
     const MutexLock lock(state.mutex);
     const auto known = state.FindLocked(image, [&](const State::Entry& other) {
       return std::ranges::equal(other.image.bytes(), image.bytes());
     });
-    if (known != state.entries.end()) {
-      // A copy: the entry may leave the map while this waits.
-      const std::shared_ptr<State::Entry> other = known->second;
-      return state.WaitLocked(other, deadline);
+    mine = known == state.entries.end();
+    if (mine) {
+      state.entries.emplace(state.hash(image), entry);
+      continue;
     }
-    state.entries.emplace(state.hash(image), entry);
+    // A copy: the entry may leave the map while this waits.
+    const std::shared_ptr<State::Entry> other = known->second;
+    Result<std::shared_ptr<StoredCallable>> callable = state.WaitLocked(other, deadline);
+    // The other's time was over, and this one's is not.
+    if (callable.status().code() == StatusCode::kDeadlineExceeded && !deadline.Passed()) continue;
+    return callable;
   }
   auto callable = std::make_shared<StoredCallable>(image);
   const Status status = callable->Load(state.stream, state.on_device, deadline);
@@ -169,7 +212,7 @@ Result<std::shared_ptr<StoredCallable>> CallableStore::Register(const Image& ima
   const MutexLock lock(state.mutex);
   if (status.ok()) {
     entry->callable = callable;
-    if (callable->buffer()) ++state.uploads;
+    if (callable->buffer()) uploads_.fetch_add(1, std::memory_order_relaxed);
   } else {
     entry->error = status;
     state.entries.erase(
@@ -193,10 +236,7 @@ Status CallableStore::Unregister(const std::shared_ptr<StoredCallable>& callable
   return OkStatus();
 }
 
-std::uint64_t CallableStore::uploads() const {
-  const MutexLock lock(state_->mutex);
-  return state_->uploads;
-}
+std::uint64_t CallableStore::uploads() const { return uploads_.load(std::memory_order_relaxed); }
 
 std::size_t CallableStore::size() const {
   const MutexLock lock(state_->mutex);

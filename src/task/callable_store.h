@@ -12,10 +12,15 @@
 // that is registered no more makes a new one, also while tasks still run the old one.
 //
 // Any thread. Registrations of different images do not wait for each other; of equal ones, the
-// first does the work and the others wait for its outcome. A registration that failed leaves
-// nothing.
+// first does the work and the others wait for its outcome; but its deadline is not theirs. A
+// registration that failed leaves nothing.
+//
+// Share gives objects that stand for one and the same store: engines of one memory have one each.
+// The store lives as long as one of them, or a callable that came from it. It is of one memory, and
+// what is opened anew after a device was lost is another one.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -38,6 +43,10 @@ class CallableStore {
   static Result<std::unique_ptr<CallableStore>> Create(
       std::shared_ptr<memory::DeviceMemory> memory, Orchestration where,
       HashFunction hash = [](const Image& image) { return image.hash(); });
+  // Of the process's one store of that memory, for that `where`.
+  static Result<std::unique_ptr<CallableStore>> Share(std::shared_ptr<memory::DeviceMemory> memory,
+                                                      Orchestration where);
+  // What was registered stays, if the store does.
   ~CallableStore();
 
   // One more count of the image's callable.
@@ -45,13 +54,15 @@ class CallableStore {
   // One less. kNotFound: it is not registered.
   Status Unregister(const std::shared_ptr<StoredCallable>& callable);
 
-  std::uint64_t uploads() const;  // ever
-  std::size_t size() const;       // distinct callables now
+  std::uint64_t uploads() const;  // ever, by this object
+  std::size_t size() const;       // distinct callables now, whoever registered them
 
  private:
   struct State;
+  struct Shared;
   explicit CallableStore(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+  const std::shared_ptr<State> state_;
+  std::atomic<std::uint64_t> uploads_{0};
 };
 
 }  // namespace keel::task

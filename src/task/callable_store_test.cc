@@ -249,6 +249,81 @@ TEST_F(CallableStoreTest, WhoWaitsForAnotherThreadsRegistrationGivesUpInTime) {
   EXPECT_EQ(store->size(), 0u);
 }
 
+// Whoever makes it may have less time than who waits for it.
+TEST_F(CallableStoreTest, TheDeadlineOfWhoMakesItIsNotThatOfWhoWaits) {
+  const auto store = Make(Orchestration::kDevice);
+  const Image image = NoopImage();
+  const hal::StreamHandle stream{device_->Live().front().value};
+  ASSERT_TRUE(IsOk(controls().HoldStream(stream)));
+  device_->ResetCounts();
+  Status made;
+  std::thread maker([&] {
+    made = store->Register(image, Deadline::After(std::chrono::milliseconds(200))).status();
+  });
+  EXPECT_TRUE(Soon([&] { return device_->calls(Primitive::kCopy) == 1; }));
+  Result<Held> waited = Internal("not yet");
+  std::thread waiter([&] { waited = store->Register(image, Deadline::Never()); });
+  maker.join();
+  EXPECT_EQ(made.code(), StatusCode::kDeadlineExceeded) << made.ToString();
+  ASSERT_TRUE(IsOk(controls().ReleaseStream(stream)));
+  waiter.join();
+  ASSERT_TRUE(IsOk(waited));
+  ASSERT_TRUE(IsOk(store->Unregister(*waited)));
+}
+
+TEST_F(CallableStoreTest, T8_OneForAMemoryAndWhoeverAsks) {
+  const auto share = [&](Orchestration where) {
+    return Need(CallableStore::Share(memory_, where));
+  };
+  auto first = share(Orchestration::kDevice);
+  const auto second = share(Orchestration::kDevice);
+  const auto on_host = share(Orchestration::kHost);
+  Held one = Register(*first, AddImage());
+  EXPECT_EQ(Register(*second, AddImage()), one);
+  const Held hosts = Register(*on_host, AddImage());
+  EXPECT_NE(hosts, one);
+  EXPECT_EQ(first->uploads(), 1u);
+  EXPECT_EQ(second->uploads(), 0u) << "it was there";
+  EXPECT_EQ(second->size(), 1u);
+  ASSERT_TRUE(IsOk(first->Unregister(one)));
+  first = nullptr;
+  EXPECT_EQ(second->size(), 1u) << "the other's";
+  EXPECT_EQ(Register(*share(Orchestration::kDevice), AddImage()), one);
+  ASSERT_TRUE(IsOk(second->Unregister(one)));
+  ASSERT_TRUE(IsOk(second->Unregister(one)));
+  EXPECT_EQ(second->Unregister(one).code(), StatusCode::kNotFound);
+  const auto other = Need(memory::DeviceMemory::Create(device_, {}));
+  const auto elsewhere = Need(CallableStore::Share(other, Orchestration::kDevice));
+  EXPECT_EQ(elsewhere->size(), 0u);
+  EXPECT_NE(Register(*elsewhere, AddImage()), one);
+}
+
+TEST_F(CallableStoreTest, T8_ThreadsThatShareAtTheSameTimeHaveTheSame) {
+  constexpr int kThreads = 4;
+  const Image image = NoopImage();
+  for (int round = 0; round < 10; ++round) {
+    // One makes a store while the others find none yet.
+    device_->DelayNth(Primitive::kCreateStream, 1, std::chrono::milliseconds(10));
+    std::barrier together(kThreads);
+    std::vector<Held> held(kThreads);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, me = static_cast<std::size_t>(t)] {
+        together.arrive_and_wait();
+        const auto store = Need(CallableStore::Share(memory_, Orchestration::kDevice));
+        held[me] = Register(*store, image);
+        together.arrive_and_wait();
+        EXPECT_EQ(held[me], held[0]);
+        together.arrive_and_wait();
+        EXPECT_TRUE(IsOk(store->Unregister(std::exchange(held[me], nullptr))));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ExpectNoCallableLeft();
+  }
+  ExpectNothingLeftOfMemory();
+}
+
 TEST_F(CallableStoreTest, ErrorsNameWhatIsWrong) {
   for (const Orchestration where : {Orchestration::kHost, Orchestration::kDevice}) {
     const auto store = Make(where);

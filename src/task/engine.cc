@@ -136,7 +136,7 @@ Result<std::unique_ptr<Engine>> Engine::Create(const std::shared_ptr<memory::Dev
   }
   auto state = MakeSharedHere<State>();
   state->memory = memory;
-  KEEL_ASSIGN(state->store, CallableStore::Create(state->memory, orchestration));
+  KEEL_ASSIGN(state->store, CallableStore::Share(state->memory, orchestration));
   KEEL_ASSIGN(state->control, OwnStream::Create(state->memory));
   KEEL_ASSIGN(state->tasks, OwnStream::Create(state->memory));
   if (orchestration == Orchestration::kDevice) {
@@ -159,6 +159,10 @@ Engine::State::~State() {
   }
   for (const Task& task : abandoned) {
     if (task.temporary) tasks->Free(task.temporary);
+  }
+  // The store may be others', too.
+  for (const auto& [number, callable] : callables) {
+    static_cast<void>(store->Unregister(callable->stored));
   }
   const MutexLock lock(mutex);
   for (const DeviceAddress block : blocks) control->Free(block);
@@ -188,7 +192,13 @@ Status Engine::Free(DeviceAddress address) {
           ToString(address)));
     }
   }
-  return state_->memory->allocator().Free(address);
+  Status status = state_->memory->allocator().Free(address);
+  if (status.ok()) return status;
+  // kResourceExhausted of a worker's Free is one that was not begun.
+  if (status.code() == StatusCode::kResourceExhausted) {
+    status = Internal(std::string(status.message()));
+  }
+  return std::move(status).Annotate(fmt::format("{} was freed, with an error", ToString(address)));
 }
 
 Status Engine::CopyTo(DeviceAddress destination, const void* source, Bytes size,
@@ -258,7 +268,13 @@ EngineStats Engine::Stats() const {
   stats.bytes_to_device = state_->bytes_to_device.load(std::memory_order_relaxed);
   stats.bytes_from_device = state_->bytes_from_device.load(std::memory_order_relaxed);
   stats.uploads = state_->store->uploads();
-  stats.callables = state_->store->size();
+  std::set<const StoredCallable*> distinct;
+  {
+    const OtherGuard lock(state_->callables_lock);
+    for (const auto& [number, callable] : state_->callables)
+      distinct.insert(callable->stored.get());
+  }
+  stats.callables = distinct.size();
   return stats;
 }
 

@@ -27,8 +27,8 @@ struct EngineStats {
   std::uint64_t tasks = 0;
   std::uint64_t bytes_to_device = 0;
   std::uint64_t bytes_from_device = 0;
-  std::uint64_t uploads = 0;
-  std::uint64_t callables = 0;  // distinct ones, now
+  std::uint64_t uploads = 0;    // what was there already, by another engine of the memory, is none
+  std::uint64_t callables = 0;  // distinct ones that are registered now
   friend bool operator==(const EngineStats&, const EngineStats&) = default;
 };
 
@@ -52,7 +52,8 @@ class Engine {
   // --- Control: any thread -------------------------------------------------------------------
 
   Result<DeviceAddress> Allocate(Bytes size);
-  // kInvalidArgument: not what Allocate returned, or freed before.
+  // kInvalidArgument: not what Allocate returned, or freed before. The block is gone after every
+  // error, which is then of something else: that somebody wrote beyond its end (debug:guards), say.
   Status Free(DeviceAddress address);
   // Done when they return.
   Status CopyTo(DeviceAddress destination, const void* source, Bytes size, Deadline deadline);

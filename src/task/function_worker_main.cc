@@ -6,6 +6,7 @@
 //   take    allocates 4 KiB of its device, and fails with the address
 //   give    frees that
 //   throw   is not found: looking for it throws
+//   toss    the same, with what is no std::exception
 //   crash   is not found: looking for it ends the process
 #include <csignal>
 #include <cstdint>
@@ -58,6 +59,7 @@ Result<HostFunction> Find(std::span<const std::byte> reference) {
     });
   }
   if (name == "throw") throw std::runtime_error("no luck");
+  if (name == "toss") throw 7;  // NOLINT(hicpp-exception-baseclass)
   if (name == "crash") std::raise(SIGKILL);
   return NotFound("there is no function '" + std::string(name) + "'");
 }

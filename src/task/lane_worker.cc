@@ -244,6 +244,8 @@ void LaneWorker::State::Lose(Status why) {
 
 std::string LaneWorker::device() const { return state_->opened; }
 
+const memory::DeviceMemory* LaneWorker::memory() const { return state_->peer->memory(); }
+
 Status LaneWorker::Health() const {
   KEEL_TRY(Here());
   return state_->Loss();

@@ -65,6 +65,7 @@ class LaneWorker final : public Worker {
   Result<EngineStats> Stats(Deadline deadline) override;
 
   std::string device() const override;
+  const memory::DeviceMemory* memory() const override;
   Status Health() const override;
   Status Restart(Deadline deadline) override;
   void Stop(Deadline deadline) override;

@@ -151,6 +151,8 @@ std::uint64_t Orchestrator::last_task() const { return core_->last_task(); }
 
 std::vector<WorkerReport> Orchestrator::Report() const { return core_->Report(); }
 
+Result<WorkerReport> Orchestrator::Report(WorkerId worker) const { return core_->Report(worker); }
+
 std::size_t Orchestrator::live_tasks() const { return core_->live_tasks(); }
 
 // --- Scope -----------------------------------------------------------------------------------
@@ -162,10 +164,11 @@ Orchestrator::Scope::~Scope() {
   if (!status.ok()) Log(LogLevel::kWarn, "the memory of a scope: " + status.ToString());
 }
 
-Result<DeviceAddress> Orchestrator::Scope::Malloc(WorkerId worker, Bytes size) {
-  BlockId block = 0;
-  KEEL_ASSIGN(const DeviceAddress address, orchestrator_.Malloc(worker, size, &block));
-  blocks_.push_back({worker, address, block});
+Result<DeviceAddress> Orchestrator::Scope::Malloc(WorkerId worker, Bytes size, BlockId* block) {
+  BlockId id = 0;
+  KEEL_ASSIGN(const DeviceAddress address, orchestrator_.Malloc(worker, size, &id));
+  blocks_.push_back({worker, address, id});
+  if (block != nullptr) *block = id;
   return address;
 }
 
@@ -173,10 +176,6 @@ Status Orchestrator::Scope::Close() {
   Status first;
   for (const Owned& owned : std::exchange(blocks_, {})) {
     Status status = orchestrator_.Free(owned.worker, owned.address, owned.block);
-    if (status.ok()) continue;
-    if (orchestrator_.core_->Has(owned.worker, owned.address, owned.block)) {
-      blocks_.push_back(owned);
-    }
     if (first.ok()) first = std::move(status);
   }
   return first;

@@ -85,13 +85,6 @@ Status OrchestratorCore::Free(WorkerId worker, DeviceAddress address, BlockId id
   return FreeNowLocked(block);
 }
 
-bool OrchestratorCore::Has(WorkerId worker, DeviceAddress address, BlockId id) {
-  if (!CheckWorker(worker).ok()) return false;
-  const BiasedMutexLock lock(mutex_);
-  const std::shared_ptr<Block> block = slots_[worker].blocks.FindAt(address);
-  return CheckIs(block, id, worker, address).ok() && block != nullptr && block->Usable().ok();
-}
-
 Status OrchestratorCore::FreeNowLocked(const std::shared_ptr<Block>& block) {
   const WorkerId worker = block->worker;
   const Deadline deadline = ControlDeadline();
@@ -112,13 +105,8 @@ Status OrchestratorCore::FreeNowLocked(const std::shared_ptr<Block>& block) {
     mender_ring_.NotifyOne();
     return OkStatus();
   }
-  // It may happen yet, and then somebody else has the address.
-  if (status.code() == StatusCode::kDeadlineExceeded) return std::move(status).Annotate(slot.name);
-  // The worker has forgotten it: a device could not free what its allocator keeps for later.
-  if (status.code() == StatusCode::kInvalidArgument) return std::move(status).Annotate(slot.name);
-  // It is still there: the caller may try again.
-  block->freed = false;
-  slot.blocks.PutBack(block);
+  // The block is gone all the same (engine.h), or, after kDeadlineExceeded, will be: somebody else
+  // may have the address.
   return std::move(status).Annotate(slot.name);
 }
 
@@ -378,32 +366,41 @@ std::vector<WorkerReport> OrchestratorCore::Report() {
   std::vector<WorkerReport> reports;
   if (!home_.here()) return reports;
   const BiasedMutexLock lock(mutex_);
-  for (WorkerId w = 0; w < slots_.size(); ++w) {
-    Slot& slot = slots_[w];
-    if (!CheckHealthLocked(w) && EnterLocked(w, Deadline::Now()).ok()) {
-      Worker& target = *slot.worker;
-      const std::uint64_t generation = slot.generation;
-      mutex_.Unlock();
-      // One that is busy says nothing new.
-      const Result<EngineStats> stats = target.Stats(Deadline::After(
-          std::min<std::chrono::nanoseconds>(options_.control_timeout, kReportPatience)));
-      mutex_.Lock();
-      LeaveLocked(w, stats.status());
-      if (stats.ok() && slot.generation == generation) slot.stats = *stats;
-    }
-    WorkerReport& report = reports.emplace_back();
-    report.worker = w;
-    report.device = slot.device;
-    report.up = slot.standing == Standing::kUp;
-    report.lost = slot.lost;
-    report.restarts = slot.restarts;
-    report.tasks = slot.tasks;
-    report.bytes_to_device = slot.earlier.bytes_to_device + slot.stats.bytes_to_device;
-    report.bytes_from_device = slot.earlier.bytes_from_device + slot.stats.bytes_from_device;
-    report.uploads = slot.earlier.uploads + slot.stats.uploads;
-    report.callables = slot.stats.callables;
-  }
+  for (WorkerId w = 0; w < slots_.size(); ++w) reports.push_back(ReportLocked(w));
   return reports;
+}
+
+Result<WorkerReport> OrchestratorCore::Report(WorkerId worker) {
+  KEEL_TRY(CheckWorker(worker));
+  const BiasedMutexLock lock(mutex_);
+  return ReportLocked(worker);
+}
+
+WorkerReport OrchestratorCore::ReportLocked(WorkerId worker) {
+  Slot& slot = slots_[worker];
+  if (!CheckHealthLocked(worker) && EnterLocked(worker, Deadline::Now()).ok()) {
+    Worker& target = *slot.worker;
+    const std::uint64_t generation = slot.generation;
+    mutex_.Unlock();
+    // One that is busy says nothing new.
+    const Result<EngineStats> stats = target.Stats(Deadline::After(
+        std::min<std::chrono::nanoseconds>(options_.control_timeout, kReportPatience)));
+    mutex_.Lock();
+    LeaveLocked(worker, stats.status());
+    if (stats.ok() && slot.generation == generation) slot.stats = *stats;
+  }
+  WorkerReport report;
+  report.worker = worker;
+  report.device = slot.device;
+  report.up = slot.standing == Standing::kUp;
+  report.lost = slot.lost;
+  report.restarts = slot.restarts;
+  report.tasks = slot.tasks;
+  report.bytes_to_device = slot.earlier.bytes_to_device + slot.stats.bytes_to_device;
+  report.bytes_from_device = slot.earlier.bytes_from_device + slot.stats.bytes_from_device;
+  report.uploads = slot.earlier.uploads + slot.stats.uploads;
+  report.callables = slot.stats.callables;
+  return report;
 }
 
 }  // namespace keel::task

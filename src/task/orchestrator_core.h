@@ -110,8 +110,6 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
                         BlockId* block = nullptr) KEEL_EXCLUDES(mutex_);
   Status UnregisterMemory(WorkerId worker, DeviceAddress address, BlockId id = 0)
       KEEL_EXCLUDES(mutex_);
-  // Whether that block is there, and nobody has freed it.
-  bool Has(WorkerId worker, DeviceAddress address, BlockId id) KEEL_EXCLUDES(mutex_);
   Result<Callable> Register(const HostCode& code) KEEL_EXCLUDES(mutex_);
   Result<Callable> Register(const Image& image) KEEL_EXCLUDES(mutex_) {
     return Register(HostCode{nullptr, image, nullptr});
@@ -134,6 +132,7 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   Status WaitAll(Deadline deadline, std::optional<std::uint64_t> last = {}) KEEL_EXCLUDES(mutex_);
   std::uint64_t last_task() KEEL_EXCLUDES(mutex_);
   std::vector<WorkerReport> Report() KEEL_EXCLUDES(mutex_);
+  Result<WorkerReport> Report(WorkerId worker) KEEL_EXCLUDES(mutex_);
   std::size_t live_tasks() KEEL_EXCLUDES(mutex_);
   // Of a task that nobody has any more. Without the lock the core may go with it.
   void Return(Task* task) KEEL_EXCLUDES(mutex_) {
@@ -232,13 +231,19 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   // Why nothing works here.
   static Status Elsewhere();
   Status CheckWorker(WorkerId worker) const;
-  // Whose bytes a worker's addresses are: threads may share a memory. `slots` has it, and all
-  // before it.
-  Space SpaceOf(WorkerId worker, std::span<const Slot> slots) const;
   Deadline ControlDeadline() const { return Deadline::After(options_.control_timeout); }
   // Why a worker that was given up takes nothing.
   Status GivenUpLocked(WorkerId worker) const KEEL_REQUIRES(mutex_);
   Status NobodyLocked() const KEEL_REQUIRES(mutex_);
+
+  // --- The start: orchestrator_core.cc ---------------------------------------------------------
+
+  // Every worker at the same time, and what came of each. `start` is called by several threads.
+  std::vector<Result<std::unique_ptr<Worker>>> StartAll(const StartWorker& start,
+                                                        Deadline deadline) const;
+  // Whose bytes a worker's addresses are: threads may share a memory. `slots` has it, and all
+  // before it.
+  Space SpaceOf(WorkerId worker, std::span<const Slot> slots) const;
 
   // --- Tasks: orchestrator_core.cc ---------------------------------------------------------
 
@@ -444,6 +449,8 @@ class OrchestratorCore : public std::enable_shared_from_this<OrchestratorCore> {
   DeferredUnregister ForgetLocked(std::uint64_t callable) KEEL_REQUIRES(mutex_);
   // What a worker is too busy for is left to the mender.
   Status UnregisterNowLocked(DeferredUnregister callable) KEEL_REQUIRES(mutex_);
+  // Asks the worker, if it has time.
+  WorkerReport ReportLocked(WorkerId worker) KEEL_REQUIRES(mutex_);
   // Whether another worker has the same memory.
   bool SharesSpaceLocked(WorkerId worker) const KEEL_REQUIRES(mutex_);
 

@@ -25,11 +25,12 @@ class OrchestratorCoreTest : public ::testing::Test {
     options.workers.resize(workers);
     options.stop_timeout = milliseconds(1);
     options.transport = transport_;
+    fakes_.resize(workers);
     core_ = Need(OrchestratorCore::Create(
         std::move(options),
         [this](const WorkerStart& start, Deadline) -> Result<std::unique_ptr<Worker>> {
           auto worker = std::make_unique<FakeWorker>(start.doorbell);
-          fakes_.push_back(worker.get());
+          fakes_[start.index] = worker.get();
           return std::unique_ptr<Worker>(std::move(worker));
         }));
     callable_ = Need(core_->Register(NoopImage()));

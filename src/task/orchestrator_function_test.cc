@@ -109,6 +109,52 @@ TEST_P(OrchestratorFunctionTest, PutsWorkOnTheStreamWithoutKernels) {
   EXPECT_EQ(x, std::vector<std::uint32_t>(500, 7));
 }
 
+// Each waits for all.
+TEST_P(OrchestratorFunctionTest, MembersOfAGroupRunAtTheSameTime) {
+  constexpr int kMembers = 3;
+  Start(kMembers);
+  std::atomic<int> arrived = 0;
+  const Callable meets = Registered([&](HostCall&) -> Status {
+    ++arrived;
+    return Soon([&] { return arrived == kMembers; }) ? OkStatus() : Internal("it is alone");
+  });
+  const std::vector<Arguments> members(kMembers);
+  for (int round = 0; round < 20; ++round) {
+    arrived = 0;
+    ASSERT_TRUE(IsOk(Need(orchestrator_->SubmitGroup(meets, members)).Wait(Long())));
+    EXPECT_EQ(arrived, kMembers);
+  }
+}
+
+TEST_P(OrchestratorFunctionTest, T5_AFreeThatFindsDamageFreesAllTheSame) {
+  OrchestratorOptions options = Options(1);
+  memory::AllocatorConfig config;
+  config.debug = memory::AllocatorConfig::Debug::kGuards;
+  options.workers[0].memory =
+      Need(memory::DeviceMemory::Create(options.workers[0].memory->device(), config));
+  Start(std::move(options));
+  const Callable overflows = Registered([](HostCall& call) -> Status {
+    const Tensor tensor = call.arguments().tensor(0);
+    return call.memory()->device()->EnqueueFill(
+        call.stream(),
+        {.destination = DeviceAddress(tensor.address) + tensor.size(), .value = 7, .count = 1});
+  });
+  BlockId id = 0;
+  const DeviceAddress block = Need(orchestrator_->Malloc(0, 1_KiB, &id));
+  const Arguments arguments = Arguments().Add(Tag::kOut, At<float>(block, 256));
+  EXPECT_TRUE(IsOk(Submit(overflows, arguments).Wait(Long())));
+  const Status damaged = orchestrator_->Free(0, block);
+  EXPECT_EQ(damaged.code(), StatusCode::kOutOfRange);
+  EXPECT_THAT(MessageOf(damaged), HasSubstr("was freed, with an error"));
+  // Nobody takes it for a block, which would be somebody else's.
+  EXPECT_EQ(orchestrator_->Submit(overflows, arguments).status().code(),
+            StatusCode::kInvalidArgument);
+  float value = 0;
+  EXPECT_EQ(orchestrator_->CopyFrom(0, &value, block, 4_B).code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(orchestrator_->Free(0, block)), HasSubstr("is not what Malloc returned"));
+  EXPECT_EQ(orchestrator_->Free(0, block, id).code(), StatusCode::kUnavailable);
+}
+
 TEST_P(OrchestratorFunctionTest, WhatItReturnsIsTheOutcome) {
   Start(1);
   std::vector<std::uint32_t> x(4, 1);
@@ -429,6 +475,9 @@ TEST_F(OrchestratorReferenceTest, AProgramThatThrowsGoesOn) {
   const Status status = Register("throw").status();
   EXPECT_EQ(status.code(), StatusCode::kUnknown);
   EXPECT_THAT(MessageOf(status), HasSubstr("no luck"));
+  const Status tossed = Register("toss").status();
+  EXPECT_EQ(tossed.code(), StatusCode::kUnknown) << MessageOf(tossed);
+  EXPECT_THAT(MessageOf(tossed), HasSubstr("threw something looking for it"));
   EXPECT_TRUE(Register("count").ok());
   EXPECT_EQ(orchestrator_->Report()[0].restarts, 0U);
 }

@@ -29,7 +29,7 @@ class RandomProgramTest : public OrchestratorTest {
 
   View AnyView(std::size_t worker, std::size_t count) {
     View view;
-    view.owner = random_() % 2 == 0 ? kHost : worker;
+    if (random_() % 2 != 0) view.owner = shared_ ? random_() % kWorkers : worker;
     view.buffer = random_() % kBuffers;
     view.begin = random_() % (kFloats - count + 1);
     view.count = count;
@@ -108,13 +108,13 @@ class RandomProgramTest : public OrchestratorTest {
   }
 
   // Whether one of them must come after the other.
-  static bool Conflict(const Step& one, const Step& other) {
+  bool Conflict(const Step& one, const Step& other) const {
     for (std::size_t i = 0; i < one.arguments.tensors().size(); ++i) {
       const Tensor& a = one.arguments.tensors()[i];
       for (std::size_t j = 0; j < other.arguments.tensors().size(); ++j) {
         const Tensor& b = other.arguments.tensors()[j];
         const bool same_space =
-            a.resident() ? b.resident() && one.worker == other.worker : !b.resident();
+            a.resident() ? b.resident() && (shared_ || one.worker == other.worker) : !b.resident();
         const bool write = Writes(one.arguments.tags()[i]) || Writes(other.arguments.tags()[j]);
         if (same_space && write && a.address < b.address + b.size().count() &&
             b.address < a.address + a.size().count()) {
@@ -139,6 +139,9 @@ class RandomProgramTest : public OrchestratorTest {
         expected[owner].push_back(std::move(values));
       }
     }
+    ForTheOthers([&](WorkerId other, DeviceAddress address) {
+      return orchestrator_->RegisterMemory(other, address, Bytes(4 * kFloats));
+    });
     if (addresses_[0] == addresses_[1]) ++equal_;
     int groups = 0;
     int failures = 0;
@@ -206,6 +209,9 @@ class RandomProgramTest : public OrchestratorTest {
     }
     failures_ += failures;
     EXPECT_EQ(orchestrator_->live_tasks(), 0U);
+    ForTheOthers([&](WorkerId other, DeviceAddress address) {
+      return orchestrator_->UnregisterMemory(other, address);
+    });
     for (std::size_t buffer = 0; buffer < kBuffers; ++buffer) {
       EXPECT_EQ(host_[buffer], expected[kHost][buffer]) << "the host's " << buffer;
       for (std::size_t worker = 0; worker < kWorkers; ++worker) {
@@ -221,6 +227,26 @@ class RandomProgramTest : public OrchestratorTest {
     host_.clear();
   }
 
+  // Of a shared memory: every block, with each worker that has not allocated it.
+  template <class Do>
+  void ForTheOthers(Do act) {
+    for (WorkerId other = 0; shared_ && other < kWorkers; ++other) {
+      for (std::size_t owner = 0; owner < kWorkers; ++owner) {
+        if (owner == other) continue;
+        for (const DeviceAddress address : addresses_[owner]) {
+          ASSERT_TRUE(IsOk(act(other, address)));
+        }
+      }
+    }
+  }
+  void RegisterAll() {
+    add_ = Registered(AddImage());
+    axpy_ = Registered(AxpyImage());
+    fill_ = Registered(FillImage());
+    fail_ = Registered(FailImage());
+  }
+
+  bool shared_ = false;  // the workers have one memory
   std::mt19937 random_;
   int groups_ = 0;
   int failures_ = 0;
@@ -271,10 +297,7 @@ TEST_P(RandomProgramTest, T1_ComputesWhatASequenceComputes) {
                                      .delay_us = 30});
       }
       Start(std::move(options));
-      add_ = Registered(AddImage());
-      axpy_ = Registered(AxpyImage());
-      fill_ = Registered(FillImage());
-      fail_ = Registered(FailImage());
+      RegisterAll();
     }
     random_.seed(seed);
     // Most are small, some are long. Some have tasks that fail, and end those that come after them.
@@ -289,6 +312,25 @@ TEST_P(RandomProgramTest, T1_ComputesWhatASequenceComputes) {
   EXPECT_GT(failures_, 0);
   EXPECT_GT(aborted_, 0) << "what came after a failure";
   if (!can_be_equal) GTEST_SKIP() << kAddressesVary;
+}
+
+// Threads with one memory, where a task of each may touch the blocks of all.
+TEST_P(RandomProgramTest, T1_WorkersWithOneMemoryComputeWhatASequenceComputes) {
+  if (GetParam() != Transport::kThread) GTEST_SKIP() << "another process has a memory of its own";
+  shared_ = true;
+  const WorkerOptions worker = ThreadsOn({.memory = 256_MiB, .arena = 2_GiB, .delay_us = 30})[0];
+  OrchestratorOptions options;
+  options.workers.assign(kWorkers, worker);
+  Start(std::move(options));
+  RegisterAll();
+  const unsigned programs = Soaking() ? 2000 : 80;
+  for (unsigned seed = 0; seed < programs; ++seed) {
+    random_.seed(seed);
+    RunProgram(seed % 40 == 0 ? 400 : 40, seed % 4 >= 2);
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+  EXPECT_GT(groups_, 0);
+  EXPECT_GT(aborted_, 0) << "what came after a failure";
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ class Peer {
   virtual Region& region() = 0;
   // Null: bytes on the host are used where they are.
   virtual DataArea* data() = 0;
+  // Of a thread that has greeted: the memory that it has opened, to be compared only. Else null.
+  virtual const memory::DeviceMemory* memory() const { return nullptr; }
   // "process 123", "a thread"
   virtual std::string name() const = 0;
   // False: Ended() is OK. Costs a load.

@@ -1,5 +1,6 @@
 #include "task/serve.h"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <exception>
@@ -221,6 +222,10 @@ Result<std::uint64_t> Server::RegisterReference(const Request& request) {
   } catch (const std::exception& error) {
     return Status(StatusCode::kUnknown,
                   fmt::format("the worker's program threw looking for it: {}", error.what()));
+  } catch (...) {
+    // What ends a thread is no exception of C++: it has no type.
+    if (abi::__cxa_current_exception_type() == nullptr) throw;
+    return Status(StatusCode::kUnknown, "the worker's program threw something looking for it");
   }
   if (function == nullptr) return NotFound("the worker's program found no function");
   return engine_->RegisterFunction(

@@ -18,6 +18,7 @@ struct Shared {
   std::shared_ptr<Region> region;
   std::shared_ptr<Doorbell> doorbell;
   std::unique_ptr<Server> server;
+  const memory::DeviceMemory* memory = nullptr;  // set before the thread greets
   mutable Mutex mutex;
   CondVar changed;
   bool ended KEEL_GUARDED_BY(mutex) = false;
@@ -70,6 +71,7 @@ class ThreadPeer final : public Peer {
 
   Region& region() override { return *shared_->region; }
   DataArea* data() override { return nullptr; }
+  const memory::DeviceMemory* memory() const override { return shared_->memory; }
   std::string name() const override { return "a thread"; }
   Status Ended() const override {
     if (!has_ended()) return OkStatus();
@@ -125,7 +127,11 @@ Result<std::unique_ptr<Peer>> StartThreadPeer(const WorkerStart& start) {
   Shared* const raw = shared.get();
   shared->server = std::make_unique<Server>(Server::Options{
       .region = shared->region,
-      .open = [options = start.options] { return OpenMemory(options); },
+      .open = [raw, options = start.options]() -> Result<std::shared_ptr<memory::DeviceMemory>> {
+        KEEL_ASSIGN(std::shared_ptr<memory::DeviceMemory> memory, OpenMemory(options));
+        raw->memory = memory.get();
+        return memory;
+      },
       .orchestration = start.orchestration,
       .in_place = true,
       .answered = [raw] { raw->doorbell->RingSleepers(); },

@@ -128,6 +128,9 @@ class Worker {
 
   // The device that it has opened, as in "sim:0"; empty: it does not say. Not while it is started.
   virtual std::string device() const { return {}; }
+  // Which memory of this process it uses, to be compared only; null: none, it has its own. Not
+  // while it is started.
+  virtual const memory::DeviceMemory* memory() const { return nullptr; }
   // OK, or why it is lost.
   virtual Status Health() const = 0;
   // After a loss, when Collect has returned everything: a new, empty worker. May take as long as

@@ -68,13 +68,6 @@ Result<std::shared_ptr<Block>> WorkerBlocks::AddRegistered(WorkerId worker, Devi
   return block;
 }
 
-void WorkerBlocks::PutBack(std::shared_ptr<Block> block) {
-  const auto at = FirstAfter(block->address);
-  if (at != blocks_.end() && at->first < block->address + block->size) return;
-  const DeviceAddress address = block->address;
-  blocks_[address] = std::move(block);
-}
-
 const std::shared_ptr<Block>& WorkerBlocks::Find(DeviceAddress address, Bytes size) const {
   static const std::shared_ptr<Block> none;
   const auto at = FirstAfter(address);

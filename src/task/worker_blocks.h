@@ -42,8 +42,6 @@ class WorkerBlocks {
   std::shared_ptr<Block> Add(WorkerId worker, DeviceAddress address, Bytes size);
   // kAlreadyExists if it overlaps a block that is not lost; kInvalidArgument: empty, or it wraps.
   Result<std::shared_ptr<Block>> AddRegistered(WorkerId worker, DeviceAddress address, Bytes size);
-  // Back again, if nothing is there by now.
-  void PutBack(std::shared_ptr<Block> block);
   // The block in which [address, address + size) lies as a whole; null. Until the next change.
   const std::shared_ptr<Block>& Find(DeviceAddress address, Bytes size) const;
   // The block that begins there; null.

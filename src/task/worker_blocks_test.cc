@@ -54,17 +54,5 @@ TEST(WorkerBlocksTest, WhatWasLostSaysSoUntilSomethingElseIsThere) {
   EXPECT_EQ(blocks.FindAt(At(0x1080)), fresh) << "another's place is not taken away";
 }
 
-TEST(WorkerBlocksTest, PutBackDoesNotReplaceWhatIsThere) {
-  WorkerBlocks blocks;
-  const auto old = blocks.Add(0, At(0x1000), 256_B);
-  blocks.Remove(*old);
-  blocks.PutBack(old);
-  EXPECT_EQ(blocks.FindAt(At(0x1000)), old);
-  blocks.Remove(*old);
-  const auto fresh = blocks.Add(0, At(0x1000), 16_B);
-  blocks.PutBack(old);
-  EXPECT_EQ(blocks.FindAt(At(0x1000)), fresh);
-}
-
 }  // namespace
 }  // namespace keel::task

@@ -176,13 +176,15 @@ struct WorkerReport {
   std::uint64_t tasks = 0;            // that ended there
   std::uint64_t bytes_to_device = 0;  // tensors and copies
   std::uint64_t bytes_from_device = 0;
-  std::uint64_t uploads = 0;    // of callables
-  std::uint64_t callables = 0;  // contents that are stored there now
+  std::uint64_t uploads = 0;    // of callables; of several threads on one memory, by the first
+  std::uint64_t callables = 0;  // contents that it has there now
 };
 
 class KEEL_EXPORT Orchestrator {
  public:
-  // Starts every worker; kInvalidArgument, kNotFound name the one that is wrong.
+  // Starts every worker, all at a time, within `start_timeout`; kInvalidArgument, kNotFound name
+  // the one that is wrong. What is lost later is started again one after the other: a worker waits
+  // for those before it, as long as each of them may take.
   static Result<std::unique_ptr<Orchestrator>> Create(OrchestratorOptions options);
   ~Orchestrator();
   Orchestrator(const Orchestrator&) = delete;
@@ -201,9 +203,9 @@ class KEEL_EXPORT Orchestrator {
   // address then. kInvalidArgument: of 0 bytes.
   Result<DeviceAddress> Malloc(WorkerId worker, Bytes size, BlockId* block = nullptr);
   // The address as Malloc returned it (kInvalidArgument). The memory goes when the tasks that were
-  // submitted with it are done; the call does not wait for them. After kDeadlineExceeded the block
-  // counts as freed, and after kInvalidArgument, also of the worker, it is not there; after another
-  // error it still is.
+  // submitted with it are done; the call does not wait for them. What the worker finds then, that
+  // somebody wrote beyond the end of the block (debug:guards), say, is the error of the call, or is
+  // logged; the block is gone all the same.
   Status Free(WorkerId worker, DeviceAddress address, BlockId block = 0);
   // Wait for the tasks, submitted before, that write the bytes that are read, or touch those that
   // are written, on the worker and on the host. The range must lie in one block of Malloc or
@@ -221,7 +223,8 @@ class KEEL_EXPORT Orchestrator {
 
   // --- Callables -----------------------------------------------------------------------------
 
-  // On every worker; equal images are stored once for each device, and counted.
+  // On every worker; equal images are stored once for each device, and counted: by threads that
+  // share its memory together, by every process for itself.
   Result<Callable> Register(const Image& image);
   // A function of this process instead of orchestration code, and the kernels of an image, whose
   // own orchestration code does not matter. Threads only (kUnimplemented): for other transports it
@@ -264,8 +267,8 @@ class KEEL_EXPORT Orchestrator {
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
-    Result<DeviceAddress> Malloc(WorkerId worker, Bytes size);
-    // What ~Scope does, with the first error. Again: what is still there after an error.
+    Result<DeviceAddress> Malloc(WorkerId worker, Bytes size, BlockId* block = nullptr);
+    // What ~Scope does, with the first error.
     Status Close();
 
    private:
@@ -280,6 +283,8 @@ class KEEL_EXPORT Orchestrator {
 
   // What a worker last said of itself, if it is busy for more than a second.
   std::vector<WorkerReport> Report() const;
+  // Of one, without asking the others. kInvalidArgument: there is no such worker.
+  Result<WorkerReport> Report(WorkerId worker) const;
   // Tasks that the bookkeeping still knows: those under way, and none for long after.
   std::size_t live_tasks() const;
 
