@@ -141,6 +141,9 @@ TEST_P(OrchestratorFunctionTest, T5_AFreeThatFindsDamageFreesAllTheSame) {
   });
   BlockId id = 0;
   const DeviceAddress block = Need(orchestrator_->Malloc(0, 1_KiB, &id));
+  // The guards are written on the stream of copies, which this waits for.
+  float value = 0;
+  EXPECT_TRUE(IsOk(orchestrator_->CopyTo(0, block, &value, 4_B)));
   const Arguments arguments = Arguments().Add(Tag::kOut, At<float>(block, 256));
   EXPECT_TRUE(IsOk(Submit(overflows, arguments).Wait(Long())));
   const Status damaged = orchestrator_->Free(0, block);
@@ -149,7 +152,6 @@ TEST_P(OrchestratorFunctionTest, T5_AFreeThatFindsDamageFreesAllTheSame) {
   // Nobody takes it for a block, which would be somebody else's.
   EXPECT_EQ(orchestrator_->Submit(overflows, arguments).status().code(),
             StatusCode::kInvalidArgument);
-  float value = 0;
   EXPECT_EQ(orchestrator_->CopyFrom(0, &value, block, 4_B).code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(orchestrator_->Free(0, block)), HasSubstr("is not what Malloc returned"));
   EXPECT_EQ(orchestrator_->Free(0, block, id).code(), StatusCode::kUnavailable);
