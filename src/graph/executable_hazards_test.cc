@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "graph/graph_test.h"
 #include "keel/base/log.h"
+#include "keel/graph/rerecorder.h"
+#include "keel/hal/forwarding_device.h"
 #include "keel/hal/memory.h"
 
 namespace keel::graph {
@@ -329,6 +333,56 @@ TEST_F(SteadyWorkTest, G16_ALeaseLooksOnlyAtWhatItBindsAndAtWhatTheLastOneBound)
     EXPECT_EQ(looks(3), 2 * 3u) << "they were bound so before: taken, and not gone back from";
     EXPECT_EQ(looks(0), 2 * 3u) << "they go back";
     EXPECT_EQ(looks(0), 0u);
+  }
+}
+
+// --- A19 -----------------------------------------------------------------------------------------
+
+// Which streams are captured, and which have an event on them.
+class NotesStreams : public hal::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  Status BeginCapture(hal::StreamHandle stream, hal::CaptureMode mode) override {
+    captured.insert(stream.value);
+    return ForwardingDevice::BeginCapture(stream, mode);
+  }
+  Status RecordEvent(hal::EventHandle event, hal::StreamHandle stream) override {
+    marked.insert(stream.value);
+    return ForwardingDevice::RecordEvent(event, stream);
+  }
+  std::set<std::uint64_t> captured;
+  std::set<std::uint64_t> marked;
+};
+
+// Whoever looks for memory, in any thread and at any time, may put an event on a stream that some
+// was freed on, and breaks the capture that the stream is in.
+TEST_F(GraphTest, A19_NoMemoryIsOfAStreamThatIsCaptured) {
+  const auto device = std::make_shared<NotesStreams>(bench_.inner());
+  const auto memory = Need(memory::DeviceMemory::Create(device, {}));
+  ProgramBuilder builder("traced");
+  const BindingId a = builder.Bind({.name = "a", .size = kSize});
+  const BindingId b = builder.Bind({.name = "b", .size = kSize, .policy = Policy::kCopy});
+  const BindingId scratch =
+      builder.Bind({.name = "scratch", .size = kSize, .access = BindingAccess::kScratch});
+  builder.Traced("adds", ReadsAndWrites(a, b, scratch),
+                 Adds(bench_.Kernel(hal::kernels::kAdd), a, b, scratch));
+  const auto program = Need(std::move(builder).Build());
+  const Buffer buffer = bench_.Filled(1);
+  {
+    const auto executable = Need(Executable::Create(program, memory, {.costs = PrimitiveCosts{}}));
+    const auto rerecorder = Need(Rerecorder::Create(program, memory, Rerecording::kInstantiate));
+    const std::array addresses = {buffer.address, buffer.address, DeviceAddress()};
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(IsOk(RunStep(*executable, bench_.stream(), {{a, buffer}, {b, buffer}})));
+      ASSERT_TRUE(IsOk(rerecorder->Run(bench_.stream(), addresses)));
+    }
+  }
+  // What was freed is looked at now at the latest.
+  EXPECT_TRUE(IsOk(memory->allocator().EmptyCache()));
+  EXPECT_GE(device->captured.size(), 2u);
+  EXPECT_GE(device->marked.size(), 2u);
+  for (const std::uint64_t stream : device->captured) {
+    EXPECT_EQ(device->marked.count(stream), 0u);
   }
 }
 

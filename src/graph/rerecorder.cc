@@ -40,6 +40,7 @@ Result<std::unique_ptr<Rerecorder>> Rerecorder::Create(std::shared_ptr<const Pro
   }
   std::unique_ptr<Rerecorder> made(new Rerecorder(std::move(program), std::move(memory), how));
   KEEL_ASSIGN(made->capture_stream_, hal::Stream::Create(made->memory_->device()));
+  KEEL_ASSIGN(made->memory_stream_, hal::Stream::Create(made->memory_->device()));
   KEEL_TRY(made->TakeScratch());
   return made;
 }
@@ -48,7 +49,7 @@ Rerecorder::~Rerecorder() {
   if (!scratch_) return;
   // Kept from others until the streams that use it are past this point.
   Status status = memory_->allocator().Free(scratch_);
-  if (status.ok()) status = memory_->allocator().ForgetStream(capture_stream_.get());
+  if (status.ok()) status = memory_->allocator().ForgetStream(memory_stream_.get());
   if (!status.ok() && memory_->device()->Health().ok()) {
     Log(LogLevel::kWarn, fmt::format("scratch memory of '{}' could not be freed: {}",
                                      program_->name(), status.ToString()));
@@ -72,7 +73,7 @@ Status Rerecorder::TakeScratch() {
   }
   if (parts.empty()) return OkStatus();
   KEEL_ASSIGN(scratch_, memory_->allocator().Allocate(
-                            size, capture_stream_.get(),
+                            size, memory_stream_.get(),
                             {.tag = telemetry::InternTag("graph:" + program_->name())}));
   for (const auto& [binding, offset] : parts) addresses_[binding] = scratch_ + offset;
   return OkStatus();

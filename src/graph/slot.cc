@@ -62,7 +62,7 @@ Status Slot::Allocate(Deadline deadline) {
   hal::Device& device = context_.device();
   const auto size = CheckedAdd(layout.slot_bytes, layout.control_bytes());
   if (!size) return InvalidArgument("the slot's memory is more than there are addresses for");
-  KEEL_ASSIGN(block_, memory.allocator().Allocate(*size, context_.capture_stream,
+  KEEL_ASSIGN(block_, memory.allocator().Allocate(*size, context_.memory_stream,
                                                   {.tag = context_.tag, .deadline = deadline}));
   held_.store(size->count(), std::memory_order_relaxed);
   if (!layout.aliased_bytes.empty()) {
@@ -88,7 +88,7 @@ Status Slot::Allocate(Deadline deadline) {
   const std::uint64_t fetched_from = layout.fetch ? rows_address().value() : 0;
   const Control control{.counts = {},
                         .fetch = {.destination = near_.value(), .source = fetched_from}};
-  KEEL_TRY(memory.CopyToDevice(context_.capture_stream, control_, &control, Bytes(sizeof(control)),
+  KEEL_TRY(memory.CopyToDevice(context_.memory_stream, control_, &control, Bytes(sizeof(control)),
                                deadline));
   timeline_.Watch({static_cast<std::uint64_t*>(pinned_), layout.marks()});
   for (std::uint32_t i = 0; i < layout.bindings.size(); ++i) {
@@ -388,7 +388,7 @@ Status Slot::NeedHome(std::uint32_t binding, Deadline deadline) {
   if (homes_[binding]) return OkStatus();
   const BindingLayout& layout = context_.layout.bindings[binding];
   KEEL_ASSIGN(const DeviceAddress home,
-              context_.memory.allocator().Allocate(layout.size, context_.capture_stream,
+              context_.memory.allocator().Allocate(layout.size, context_.memory_stream,
                                                    {.tag = context_.tag, .deadline = deadline}));
   late_homes_.push_back(home);
   homes_[binding] = home;

@@ -43,6 +43,8 @@ struct SlotContext {
   hal::KernelHandle copy_out_kernel;
   hal::KernelHandle mark_kernel;
   hal::StreamHandle capture_stream;  // one thread's at a time: the executable's recording lock
+  // What memory is allocated on. Never captured: whoever looks for memory may put an event there.
+  hal::StreamHandle memory_stream;
   DeviceAddress pieces;  // of the copies in, then of those out, then the one that fetches the rows
   DeviceAddress arena;   // of scratch that is shared
   telemetry::TagId tag = telemetry::TagId::kNone;
@@ -78,7 +80,7 @@ class Slot {
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
 
-  // Takes its memory, and queues on the capture stream what makes it ready. What was taken when it
+  // Takes its memory, and queues on the memory's stream what makes it ready. What was taken when it
   // fails goes with the slot.
   Status Allocate(Deadline deadline);
   Bytes bytes() const { return Bytes(held_.load(std::memory_order_relaxed)); }

@@ -64,6 +64,7 @@ SlotSet::SlotSet(std::shared_ptr<const Program> program, std::shared_ptr<const L
                .copy_out_kernel = {},
                .mark_kernel = {},
                .capture_stream = {},
+               .memory_stream = {},
                .pieces = {},
                .arena = arena,
                .kept_traces = static_cast<std::size_t>(kept_traces)} {}
@@ -77,7 +78,7 @@ SlotSet::~SlotSet() {
     }
   }
   // Its memory was this stream's; nobody else's work is on it.
-  if (capture_stream_) (void)memory_->allocator().ForgetStream(capture_stream_.get());
+  if (memory_stream_) (void)memory_->allocator().ForgetStream(memory_stream_.get());
 }
 
 Bytes SlotSet::BytesFor(const Layout& layout, const hal::Capabilities& capabilities, int slots) {
@@ -106,13 +107,15 @@ Status SlotSet::Begin() {
   context_.tag = telemetry::InternTag("graph:" + program_->name());
   KEEL_ASSIGN(capture_stream_, hal::Stream::Create(device));
   context_.capture_stream = capture_stream_.get();
+  KEEL_ASSIGN(memory_stream_, hal::Stream::Create(device));
+  context_.memory_stream = memory_stream_.get();
   return OkStatus();
 }
 
 Status SlotSet::Make(Deadline deadline) {
-  if (capture_stream_) {
+  if (memory_stream_) {
     // Nothing is queued, or taken, a second time while the first may still come.
-    KEEL_TRY(capture_stream_.Synchronize(deadline));
+    KEEL_TRY(memory_stream_.Synchronize(deadline));
     slots_.resize(made_);
   } else {
     KEEL_TRY(Begin());
@@ -126,7 +129,7 @@ Status SlotSet::Make(Deadline deadline) {
     KEEL_TRY(slots_.back()->Allocate(deadline));
     ++made_;
   }
-  KEEL_TRY(capture_stream_.Synchronize(deadline));
+  KEEL_TRY(memory_stream_.Synchronize(deadline));
   ready_ = true;
   return OkStatus();
 }
@@ -137,10 +140,10 @@ Status SlotSet::UploadPieces(Deadline deadline) {
   const Bytes size = PiecesBytes(*layout_);
   if (!context_.pieces) {
     KEEL_ASSIGN(context_.pieces,
-                memory_->allocator().Allocate(size, context_.capture_stream,
+                memory_->allocator().Allocate(size, context_.memory_stream,
                                               {.tag = context_.tag, .deadline = deadline}));
   }
-  return memory_->CopyToDevice(context_.capture_stream, context_.pieces, pieces.data(), size,
+  return memory_->CopyToDevice(context_.memory_stream, context_.pieces, pieces.data(), size,
                                deadline);
 }
 
@@ -152,8 +155,8 @@ bool SlotSet::Idle() {
 }
 
 Status SlotSet::WaitIdle(Deadline deadline) {
-  if (!ready_ && capture_stream_) {
-    KEEL_TRY(capture_stream_.Synchronize(deadline));
+  if (!ready_ && memory_stream_) {
+    KEEL_TRY(memory_stream_.Synchronize(deadline));
     ready_ = true;
   }
   for (const std::unique_ptr<Slot>& slot : slots_) KEEL_TRY(slot->WaitIdle(deadline));

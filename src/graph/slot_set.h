@@ -57,9 +57,10 @@ class SlotSet {
   const std::size_t count_;
   hal::Module module_;
   hal::Stream capture_stream_;
-  bool uploaded_ = false;  // the pieces
-  std::size_t made_ = 0;   // slots; one more may be there in part
-  bool ready_ = false;     // nothing that made it is on the capture stream any more
+  hal::Stream memory_stream_;  // made last
+  bool uploaded_ = false;      // the pieces
+  std::size_t made_ = 0;       // slots; one more may be there in part
+  bool ready_ = false;         // nothing that made it is on the memory's stream any more
   SlotContext context_;
   std::vector<std::unique_ptr<Slot>> slots_;
 };

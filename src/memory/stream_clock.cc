@@ -9,16 +9,21 @@
 
 namespace keel::memory {
 
+Status StreamClock::CheckNotCaptured() const {
+  KEEL_ASSIGN(const hal::CaptureState state, device_->GetCaptureState(stream_));
+  if (state == hal::CaptureState::kNone) return OkStatus();
+  return FailedPrecondition("the stream is being captured: what it uses is not known yet");
+}
+
 Status StreamClock::RecordLocked() {
   // An event would become a node of the graph, and say nothing about when its memory is free.
-  KEEL_ASSIGN(const hal::CaptureState state, device_->GetCaptureState(stream_));
-  if (state != hal::CaptureState::kNone) {
-    return FailedPrecondition("the stream is being captured: what it uses is not known yet");
-  }
+  KEEL_TRY(CheckNotCaptured());
   KEEL_ASSIGN(PooledEvent event, events_.Acquire());
   // The epoch ends before the event is recorded: a free that still takes this date comes before it.
   const std::uint64_t ended = now_.fetch_add(1, std::memory_order_relaxed);
   KEEL_TRY(event.Record(stream_));  // else the next mark stands for this epoch too
+  // A capture that another thread has begun meanwhile may have taken it, and breaks if it is asked.
+  KEEL_TRY(CheckNotCaptured());
   marked_ = ended;
   ends_.push_back({ended, std::move(event)});
   return OkStatus();

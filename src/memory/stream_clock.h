@@ -55,6 +55,7 @@ class StreamClock {
     std::uint64_t epoch = 0;
     PooledEvent event;
   };
+  Status CheckNotCaptured() const;
   // Ends the present epoch.
   Status RecordLocked() KEEL_REQUIRES(mutex_);
   void PassLocked(std::uint64_t epoch) KEEL_REQUIRES(mutex_);

@@ -75,6 +75,7 @@ class KEEL_EXPORT Rerecorder {
   const std::shared_ptr<memory::DeviceMemory> memory_;
   const Rerecording how_;
   hal::Stream capture_stream_;
+  hal::Stream memory_stream_;  // the scratch memory's: see SlotContext
   DeviceAddress scratch_;
   std::vector<hal::StreamHandle> scratch_users_;
   std::vector<DeviceAddress> addresses_;  // of the step; scratch has its own
