@@ -143,7 +143,7 @@ struct CallableStore::Shared {
 };
 
 Result<std::unique_ptr<CallableStore>> CallableStore::Share(
-    std::shared_ptr<memory::DeviceMemory> memory, Orchestration where) {
+    const std::shared_ptr<memory::DeviceMemory>& memory, Orchestration where) {
   static PerProcess<Shared> process;
   Shared& shared = process.Get();
   const Shared::Key key(memory.get(), where);
@@ -154,7 +154,7 @@ Result<std::unique_ptr<CallableStore>> CallableStore::Share(
   }
   if (state == nullptr) {
     // Without the lock: the device is asked for a stream, and others may have other devices.
-    KEEL_ASSIGN(const auto fresh, Create(std::move(memory), where));
+    KEEL_ASSIGN(const auto fresh, Create(memory, where));
     const MutexLock lock(shared.mutex);
     state = shared.FindLocked(key);
     if (state == nullptr) {

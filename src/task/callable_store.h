@@ -44,8 +44,8 @@ class CallableStore {
       std::shared_ptr<memory::DeviceMemory> memory, Orchestration where,
       HashFunction hash = [](const Image& image) { return image.hash(); });
   // Of the process's one store of that memory, for that `where`.
-  static Result<std::unique_ptr<CallableStore>> Share(std::shared_ptr<memory::DeviceMemory> memory,
-                                                      Orchestration where);
+  static Result<std::unique_ptr<CallableStore>> Share(
+      const std::shared_ptr<memory::DeviceMemory>& memory, Orchestration where);
   // What was registered stays, if the store does.
   ~CallableStore();
 

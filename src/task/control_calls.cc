@@ -119,7 +119,7 @@ Status ControlCalls::GiveBack(Request request, Deadline deadline) {
   if (!turn.ok()) return not_begun(std::move(turn).status());
   if (Status settled = Settle(begin); !settled.ok()) return not_begun(std::move(settled));
   withdrawn_ = false;
-  Status given = Exchange(std::move(request), deadline, begin).status();
+  Status given = Exchange(request, deadline, begin).status();
   return withdrawn_ ? not_begun(std::move(given)) : given;
 }
 

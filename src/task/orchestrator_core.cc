@@ -66,6 +66,7 @@ Result<std::shared_ptr<OrchestratorCore>> OrchestratorCore::Create(OrchestratorO
 std::vector<Result<std::unique_ptr<Worker>>> OrchestratorCore::StartAll(const StartWorker& start,
                                                                         Deadline deadline) const {
   std::vector<Result<std::unique_ptr<Worker>>> started;
+  started.reserve(worker_count());
   for (WorkerId w = 0; w < worker_count(); ++w) started.emplace_back(Internal("not started"));
   const auto start_one = [&](WorkerId w) {
     WorkerStart how;

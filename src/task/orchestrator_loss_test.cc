@@ -55,6 +55,41 @@ TEST_P(OrchestratorLossTest, ACrashEndsOneTaskAndTheWorkerComesBack) {
   EXPECT_EQ(reports[1].restarts, 0U);
 }
 
+// A fault is the end of all that was on the device, whoever's it was. Two threads have one device,
+// which is opened anew when both have let go of it; two processes have one each.
+TEST_P(OrchestratorLossTest, AFaultTakesTheDeviceAndItComesBackWithAllItsWorkers) {
+  OrchestratorOptions options = Options(2);
+  const bool shared = GetParam() == Transport::kThread;
+  if (shared) options.workers.assign(2, {.device = "sim:0", .memory = nullptr});
+  Start(std::move(options));
+  const Callable fill = Registered(FillImage());
+  const DeviceAddress kept = Upload(1, std::vector<float>(64, 4.0F));
+  constexpr DeviceAddress kNowhere(0x1000);
+  ASSERT_TRUE(IsOk(orchestrator_->RegisterMemory(0, kNowhere, 64_B)));
+  const TaskHandle task =
+      Submit(fill, Arguments().Add(Tag::kOut, At<std::uint32_t>(kNowhere, 16)).AddScalar(7U),
+             {.worker = 0, .timeout = {}});
+  EXPECT_EQ(task.Wait(Long()).code(), StatusCode::kDeviceLost) << MessageOf(task.error());
+  ExpectAdds(0);
+  ExpectAdds(1);
+  if (shared) {
+    std::vector<float> lost(64);
+    const Status copied = orchestrator_->CopyFrom(1, lost.data(), kept, Bytes(64 * sizeof(float)));
+    EXPECT_EQ(copied.code(), StatusCode::kUnavailable) << MessageOf(copied);
+  } else {
+    EXPECT_EQ(Download<float>(1, kept, 64), std::vector<float>(64, 4.0F));
+  }
+  const std::vector<WorkerReport> reports = orchestrator_->Report();
+  EXPECT_TRUE(reports[0].up && reports[1].up);
+  EXPECT_EQ(reports[0].restarts, 1U);
+  EXPECT_EQ(reports[1].restarts, shared ? 1U : 0U);
+  orchestrator_.reset();
+  if (shared) {
+    // Nobody joins the threads of a device of the process's otherwise.
+    EXPECT_TRUE(IsOk(memory::ProcessMemory::Global().Forget({.driver = "sim", .ordinal = 0})));
+  }
+}
+
 TEST_P(OrchestratorLossTest, AScopeDoesNotFreeWhatHasTheAddressOfALostBlock) {
   if (GetParam() == Transport::kThread) GTEST_SKIP() << "a crash takes the whole process with it";
   std::optional<ScopedSteadyAddresses> steady;

@@ -1,11 +1,15 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "base/fork.h"
 #include "keel/base/mutex.h"
 #include "task/peer.h"
 #include "task/serve.h"
@@ -18,7 +22,7 @@ struct Shared {
   std::shared_ptr<Region> region;
   std::shared_ptr<Doorbell> doorbell;
   std::unique_ptr<Server> server;
-  const memory::DeviceMemory* memory = nullptr;  // set before the thread greets
+  std::atomic<const memory::DeviceMemory*> memory = nullptr;  // set before the thread greets
   mutable Mutex mutex;
   CondVar changed;
   bool ended KEEL_GUARDED_BY(mutex) = false;
@@ -34,6 +38,45 @@ struct Shared {
     doorbell->Ring();
     Ring(region->lane(LaneName::kControlReplies).state->bell);
   }
+  // False: it has not ended by then.
+  bool WaitEnded(Deadline deadline) {
+    const MutexLock lock(mutex);
+    while (!ended) {
+      if (deadline.never()) {
+        changed.Wait(mutex);
+      } else if (deadline.Passed() || !changed.WaitUntil(mutex, deadline.when())) {
+        return ended;
+      }
+    }
+    return true;
+  }
+};
+
+// The threads of the process's workers, whoever's they are.
+struct Threads {
+  // Those that have this memory.
+  std::vector<std::shared_ptr<Shared>> On(const memory::DeviceMemory* memory) {
+    const MutexLock lock(mutex);
+    std::erase_if(all, [](const auto& thread) { return thread.expired(); });
+    std::vector<std::shared_ptr<Shared>> found;
+    for (const std::weak_ptr<Shared>& known : all) {
+      std::shared_ptr<Shared> thread = known.lock();
+      if (thread != nullptr && thread->memory == memory) found.push_back(std::move(thread));
+    }
+    return found;
+  }
+  void Add(const std::shared_ptr<Shared>& thread) {
+    const MutexLock lock(mutex);
+    all.push_back(thread);
+  }
+
+  static Threads& Here() {
+    static PerProcess<Threads> process;
+    return process.Get();
+  }
+
+  Mutex mutex;
+  std::vector<std::weak_ptr<Shared>> all KEEL_GUARDED_BY(mutex);
 };
 
 class ThreadPeer final : public Peer {
@@ -52,6 +95,7 @@ class ThreadPeer final : public Peer {
         }
         Ring(shared->region->lane(LaneName::kControlReplies).state->bell);
       });
+      Threads::Here().Add(shared_);
     } catch (const std::system_error& error) {
       return SystemError("the thread of a worker", error.code().value());
     }
@@ -79,24 +123,16 @@ class ThreadPeer final : public Peer {
     return shared_->why;
   }
   void Kill() override { shared_->server->Kill(); }
-  bool WaitEnded(Deadline deadline) override {
-    const MutexLock lock(shared_->mutex);
-    while (!shared_->ended) {
-      if (deadline.never()) {
-        shared_->changed.Wait(shared_->mutex);
-      } else if (deadline.Passed() ||
-                 !shared_->changed.WaitUntil(shared_->mutex, deadline.when())) {
-        return shared_->ended;
-      }
-    }
-    return true;
-  }
+  bool WaitEnded(Deadline deadline) override { return shared_->WaitEnded(deadline); }
   int process() const override { return 0; }
 
  private:
   const std::shared_ptr<Shared> shared_;
   std::thread thread_;
 };
+
+// For other workers of a device that is lost, whose code may be running.
+constexpr std::chrono::seconds kOthersEnd{1};
 
 // The set of the process, opened anew if its device was lost.
 Result<std::shared_ptr<memory::DeviceMemory>> OpenMemory(const WorkerOptions& options) {
@@ -107,8 +143,18 @@ Result<std::shared_ptr<memory::DeviceMemory>> OpenMemory(const WorkerOptions& op
   static auto& mutex = *new Mutex;
   const MutexLock lock(mutex);
   KEEL_ASSIGN(std::shared_ptr<memory::DeviceMemory> memory, process.For(name));
-  if (memory->device()->Health().ok()) return memory;
+  const Status health = memory->device()->Health();
+  if (health.ok()) return memory;
+  // The device is closed, and can be opened, when nobody has it: other workers have lost it as
+  // well, and need not wait for a task to find out.
+  const auto others = Threads::Here().On(memory.get());
   memory.reset();
+  for (const auto& other : others) {
+    other->End(health);
+    other->server->Kill();
+  }
+  const Deadline deadline = Deadline::After(kOthersEnd);
+  for (const auto& other : others) other->WaitEnded(deadline);
   // Somebody else may have done so in between.
   if (const Status forgotten = process.Forget(name);
       !forgotten.ok() && forgotten.code() != StatusCode::kNotFound) {
