@@ -69,6 +69,9 @@ class TaskCall {
   void End() {
     call_ = nullptr;
     if (stream_object_.is_valid()) nb::cast<StreamRef&>(stream_object_).owner = nullptr;
+    // This may be in a cycle of Python's, and stay until that is collected: the device's memory
+    // must not.
+    stream_.reset();
     auto& running = Running();
     running.erase(std::find(running.begin(), running.end(), thread_));
   }
@@ -82,7 +85,7 @@ class TaskCall {
  private:
   const unsigned long thread_;
   task::HostCall* call_;
-  const std::shared_ptr<OwnedStream> stream_;
+  std::shared_ptr<OwnedStream> stream_;  // until the end of the call
   nb::object stream_object_;
 };
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import keel
 import numpy as np
 import pytest
+from conftest import Run
 from keel import task
 from keel.task import In, InOut, Out
 from task_callables import code_of, launch_add
@@ -363,3 +364,43 @@ def test_a_task_that_goes_while_its_workers_end_leaves_the_interpreter_to_others
     for thread in threads:
         thread.join()
     assert waited > 0, "the premise"
+
+
+def test_a_device_that_was_lost_comes_back(run: Run) -> None:
+    """What Python keeps of calls, in cycles or not, and of what was there is in nobody's way."""
+    result = run("""
+import gc
+import numpy as np
+from keel import DeviceLostError, UnavailableError, task
+
+gc.disable()
+kept = []
+with task.Orchestrator(["sim:0"]) as orchestrator:
+
+    @orchestrator.callable(kernels=["keel_copy_table"])
+    def copy(call):
+        kept.append((call, call.stream, *call.tensors))
+        call.launch("keel_copy_table", call.tensors[0], call.tensors[1], task.u64(1))
+
+    @orchestrator.callable
+    def nothing(call):
+        pass
+
+    pieces = orchestrator.upload(0, np.array([0, 0, 64], np.uint64))
+    nowhere = orchestrator.upload(0, np.array([0x1000, 0x2000], np.uint64))
+    try:
+        orchestrator.submit(copy, task.In(pieces), task.In(nowhere)).result()
+        raise AssertionError("it may do that")
+    except DeviceLostError:
+        pass
+    orchestrator.submit(nothing, worker=0).result()  # when the worker is there again
+    again = orchestrator.upload(0, np.array([7.0, 8.0]))
+    assert again.numpy().tolist() == [7.0, 8.0]
+    try:
+        pieces.numpy()
+        raise AssertionError("it is still there")
+    except UnavailableError:
+        pass
+    assert [report.restarts for report in orchestrator.report()] == [1]
+""")
+    assert result.returncode == 0, result.stderr
