@@ -180,6 +180,9 @@ void CopyCrew::StartWorkers() {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  // A fault is the thread's own: blocked, it would end the process without the handler that is
+  // there.
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP}) sigdelset(&all, fault);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   workers_.reserve(static_cast<std::size_t>(threads_ - 1));
   for (int i = 1; i < threads_; ++i) {

@@ -70,7 +70,11 @@ class BlockedMemory {
     BlockedMemory* const memory = blocked;
     const auto* const at = static_cast<const std::byte*>(info->si_addr);
     if (memory == nullptr || at < memory->memory_ || at >= memory->Rest()) {
-      static_cast<void>(std::signal(signal, SIG_DFL));
+      // Somebody else's: told by whoever was asked before, a sanitizer perhaps, when it comes
+      // again.
+      if (memory == nullptr || sigaction(signal, &memory->before_, nullptr) != 0) {
+        static_cast<void>(std::signal(signal, SIG_DFL));
+      }
       return;
     }
     memory->touched_ = true;

@@ -70,6 +70,10 @@ TEST_P(OrchestratorLossTest, AFaultTakesTheDeviceAndItComesBackWithAllItsWorkers
       Submit(fill, Arguments().Add(Tag::kOut, At<std::uint32_t>(kNowhere, 16)).AddScalar(7U),
              {.worker = 0, .timeout = {}});
   EXPECT_EQ(task.Wait(Long()).code(), StatusCode::kDeviceLost) << MessageOf(task.error());
+  ASSERT_TRUE(Soon([&] {
+    const std::vector<WorkerReport> now = orchestrator_->Report();
+    return now[0].up && now[0].restarts == 1 && now[1].up && now[1].restarts == (shared ? 1 : 0);
+  }));
   ExpectAdds(0);
   ExpectAdds(1);
   if (shared) {
@@ -79,10 +83,6 @@ TEST_P(OrchestratorLossTest, AFaultTakesTheDeviceAndItComesBackWithAllItsWorkers
   } else {
     EXPECT_EQ(Download<float>(1, kept, 64), std::vector<float>(64, 4.0F));
   }
-  const std::vector<WorkerReport> reports = orchestrator_->Report();
-  EXPECT_TRUE(reports[0].up && reports[1].up);
-  EXPECT_EQ(reports[0].restarts, 1U);
-  EXPECT_EQ(reports[1].restarts, shared ? 1U : 0U);
   orchestrator_.reset();
   if (shared) {
     // Nobody joins the threads of a device of the process's otherwise.
