@@ -284,11 +284,12 @@ TEST_F(WorkerProcessTest, NothingOfAKilledWorkersTensorsIsTouchedAfterTheEnd) {
   std::size_t right = 0;
   constexpr std::size_t kCount = (1_MiB).count() / sizeof(std::uint32_t);
   constexpr std::size_t kMost = 6;  // at a time: they all fit
-  // More where a task takes longer than the worker lives.
+  // More, and longer ones, where a task takes longer than the worker lives.
   for (int round = 0; round < 20 || (right == 0 && round < 200); ++round) {
     const pid_t process = ProcessOf(*worker);
     const std::uint64_t fill = Need(worker->Register(FillImage(), Long()));
-    const auto delay = std::chrono::microseconds(random() % 40'000);
+    const std::uint64_t most = 40'000 * (1 + static_cast<std::uint64_t>(round) / 20);
+    const auto delay = std::chrono::microseconds(random() % most);
     std::thread killer([&] {
       std::this_thread::sleep_for(delay);
       kill(process, SIGKILL);
