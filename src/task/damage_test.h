@@ -1,6 +1,7 @@
 // For tests: writes over the memory between an orchestrator and its worker.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -36,6 +37,11 @@ inline std::byte* Victim(Region& region, std::mt19937& random) {
              random() % sizeof(LaneSlot);
     }
   }
+}
+
+// As another process would: no thread of this one has a race with it, which a sanitizer would see.
+inline void Damage(std::byte* victim, std::byte value) {
+  std::atomic_ref(*victim).store(value, std::memory_order_relaxed);
 }
 
 }  // namespace keel::task

@@ -355,7 +355,7 @@ TEST_F(KillTest, MailboxesDamagedAtRandomInstants) {
     std::this_thread::sleep_for(microseconds(random() % 3000));
     const std::vector<std::unique_ptr<Region>> regions = Regions();
     if (regions.empty()) continue;
-    *Victim(*regions[random() % regions.size()], random) = static_cast<std::byte>(random());
+    Damage(Victim(*regions[random() % regions.size()], random), static_cast<std::byte>(random()));
     ++written;
   }
   stop = true;

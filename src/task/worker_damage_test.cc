@@ -79,7 +79,7 @@ TEST_P(WorkerDamageTest, DamagedLanesNeverGiveAWrongResult) {
       const Deadline deadline = Deadline::After(milliseconds(300));
       KEEL_ASSIGN(const std::uint64_t fill, worker->Register(FillImage(), deadline));
       for (; posted < outs.size(); ++posted) {
-        *Victim(region, random) = static_cast<std::byte>(random());
+        Damage(Victim(region, random), static_cast<std::byte>(random()));
         Arguments arguments;
         arguments.Add(Tag::kOut, On(outs[posted])).AddScalar(posted);
         KEEL_TRY(worker->Post(posted, fill, arguments, deadline));
@@ -140,7 +140,7 @@ TEST_P(WorkerDamageTest, DamageMakesNoFailureASuccess) {
       KEEL_ASSIGN(const std::uint64_t noop, worker->Register(NoopImage(), deadline));
       KEEL_ASSIGN(const std::uint64_t fail, worker->Register(FailImage(), deadline));
       for (int i = 0; i < 6; ++i) {
-        *Victim(region, random) = static_cast<std::byte>(random());
+        Damage(Victim(region, random), static_cast<std::byte>(random()));
         const bool fails = random() % 8 == 0;
         KEEL_TRY(worker->Post(1, fails ? fail : noop, {}, Deadline::Never()));
         failing.push_back(fails);
